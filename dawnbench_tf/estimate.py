@@ -15,7 +15,6 @@ import json
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ COMMON = (  # flags that --help shows
     "steps_per_execution cost_per_hour instance"
 ).split()
 COLUMNS = 80
-FORMAT = 2  # of the file of --output
+FORMAT = 3  # of the file of --output
 LARGEST = 10 << 20  # bytes of such a file
 
 
@@ -84,7 +83,8 @@ def main(options: Options, names: list[str]) -> int:
     chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
-    if options.output and not os.access(Path(options.output).absolute().parent, os.W_OK):
+    output = Path(options.output).absolute()
+    if options.output and (output.is_dir() or not os.access(output.parent, os.W_OK)):
         refuse("output", options.output, "should be a file in a folder that can be written")
     rows: list[Estimate] = []
     status = 0
@@ -97,10 +97,10 @@ def main(options: Options, names: list[str]) -> int:
     if rows:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         values = {"format": FORMAT, "date": today, "estimates": [row.facts() for row in rows]}
-        terminal.say(json.dumps(values, indent=1) if options.json else table(rows), sys.stdout)
         if options.output:
-            files.write_json(Path(options.output), values)
+            files.write_json(output, values)
             terminal.say(f"written: {options.output}")
+        print(json.dumps(values, indent=1) if options.json else table(rows))
     return status or (0 if any(not row.reason for row in rows) else 1)
 
 
@@ -188,7 +188,7 @@ def table(rows: Sequence[Estimate]) -> str:
                 f"{row.recipe}: the time of all {row.epochs:g} epochs; no run of it was measured, "
                 f"so whether it reaches {row.goal} is not known."
             )
-        if row.changed:
+        elif row.changed:
             notes.append(
                 f"* {row.recipe} with another {', '.join(row.changed)}: epochs are those of the "
                 "unchanged recipe."
@@ -197,7 +197,7 @@ def table(rows: Sequence[Estimate]) -> str:
         interval = " to ".join(map(_time, row.hours_interval)) or "-"
         peak = "-" if row.share_of_peak is None else f"{row.share_of_peak:.0%}"
         evaluation = "-" if row.evaluation_seconds is None else f"{row.evaluation_seconds:.1f} s"
-        name = row.recipe + "*" * bool(row.changed)
+        name = row.recipe + "*" * bool(row.changed and not row.at_most)
         lines += [
             f"{name}{epochs:>{max(36 - len(name), len(epochs) + 1)}} {share:>8} "
             f"{_time(row.hours):>13} {interval:>20}",
@@ -206,8 +206,11 @@ def table(rows: Sequence[Estimate]) -> str:
             f" {evaluation:>11} {_time(row.wall_hours):>9} {_cost(row.usd):>8}",
         ]
         if len(row.sides) > 1:
-            parts = zip(row.sides, row.side_ms, strict=True)
-            each = ", ".join(f"{ms:.4g} ms at {side} pixels" for side, ms in parts)
+            sizes = [f"{side} pixels" for side in row.sides]
+            if len({*row.batch_sizes}) > 1:
+                sizes = [f"batch size {size}" for size in row.batch_sizes]
+            parts = zip(row.side_ms, sizes, strict=True)
+            each = ", ".join(f"{ms:.4g} ms at {size}" for ms, size in parts)
             lines.append(terminal.wrapped(f"on average {each}"))
     done = [row for row in rows if not row.reason]
     if done:
@@ -318,13 +321,12 @@ def _differences(row: Estimate, first: Estimate) -> list[str]:
     """Returns how an estimate's conditions differ from the first machine's."""
     own = {
         "goal": (row.goal, first.goal),
-        "batch size": (row.batch_size, first.batch_size),
-        "precision": (row.precision, first.precision),
         "examples": tuple("generated" if r.generated else "its data" for r in (row, first)),
     }
-    shown_apart = {"threshold", "batch_size", "precision"}  # above
-    for name in {**row.changed, **first.changed}.keys() - shown_apart:
+    for name in {**row.changed, **first.changed}.keys() - {"threshold"}:
         own[name] = tuple(r.changed.get(name, "the recipe's") for r in (row, first))
+    for name in {**row.options, **first.options}:
+        own[name] = tuple(r.options.get(name, "the default") for r in (row, first))
     for name in {**row.software, **first.software}:
         own[name] = tuple(r.software.get(name, "none") for r in (row, first))
     return [f"{name} {a} instead of {b}" for name, (a, b) in sorted(own.items()) if a != b]

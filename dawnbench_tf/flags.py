@@ -132,7 +132,7 @@ def _in_frame(
                 lines = table().splitlines()
                 if is_terminal(sys.stdout):
                     lines = [cut(line, columns(sys.stdout)) for line in lines]
-                say("\n".join(lines), sys.stdout)
+                print("\n".join(lines), flush=True)
                 return 0
         status = main(read(options), argv[1:])
         sys.stdout.flush()

@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +140,24 @@ def infer(options: Options, data: Any = None) -> Entry:
     """Measures the latency of a run on its test set, and writes and returns its inference entry.
 
     With fewer `options.threads` than CPUs it binds the process to the first of them for the rest of
-    its life.
+    its life, before TensorFlow starts its threads.
 
     Args:
       options: the flags of `dawnbench infer`.
       data: the examples of a run that was trained with `data`, as `train` takes them.
 
     Raises:
-      Refusal: the folder holds no run or is damaged, or the data set is not found.
+      Refusal: the folder holds no run or is damaged, the data set is not found, or TensorFlow has
+        more threads in this process already.
     """
     options = _check(options)
     machine_cpus = machine.cpus()
+    if options.threads < machine_cpus and (tensorflow := sys.modules.get("tensorflow")):
+        try:
+            tensorflow.config.threading.set_intra_op_parallelism_threads(options.threads)
+        except RuntimeError:
+            text = "TensorFlow runs with more in this process; call infer first, or in another one"
+            refuse("threads", options.threads, text)
     cpus = sorted(os.sched_getaffinity(0))
     if options.threads < machine_cpus:  # a container with a quota may use any of the host's
         cpus = cpus[: options.threads]
@@ -207,6 +215,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     mean_ms = latencies.mean * 1e3
     facts = {
         "runtime": name,
+        "runtimeVersion": import_module(RUNTIMES[name].packages[0]).__version__,
         "precision": precision,
         **latencies.facts(),
         "data": loaded.data.origin.facts(),

@@ -11,6 +11,7 @@ import textwrap
 import tomllib
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -191,12 +192,11 @@ def check_type(value: object, kind: Any, name: str = "it", depth: int = DEEPEST)
         kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))  # type: ignore[call-overload]
     origin, kinds = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        for number, one in enumerate(kinds, 1):
-            try:
+        for one in kinds[1:]:
+            with suppress(ValueError):
                 return check_type(value, one, name, depth)
-            except ValueError:
-                if number == len(kinds):
-                    raise
+        kind, kinds = kinds[0], get_args(kinds[0])  # whose fault is named
+        origin = get_origin(kind)
     if hasattr(kind, "_fields"):
         return check_fields(value, kind, name)
     if origin not in (dict, list, tuple):

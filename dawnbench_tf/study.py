@@ -102,7 +102,7 @@ def main(options: Options, arguments: list[str]) -> int:
             raise Refusal(
                 "name the study first: dawnbench study NAME ...; `study` alone lists them"
             )
-        terminal.say(format_table(), sys.stdout)
+        print(format_table())
         return 0
     name, *more = arguments
     if name == REPORT:

@@ -16,7 +16,7 @@ from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import Estimate, predict
 from dawnbench_tf.refusals import Refusal
 from tests import warm
-from tests.speed_tests import measured, speed_test, with_evidence
+from tests.speed_tests import DIGITS, measured, speed_test, with_evidence
 
 ESTIMATE = ("-m", "dawnbench_tf.estimate")
 
@@ -124,7 +124,7 @@ def test_the_table_fits_80_columns_and_says_what_is_unknown():
 def written(folder, name, test, **changes):
     """Writes the file of a machine; returns its path."""
     rows = [predict(test).facts(), Estimate("qa_mini/bidaf", reason="no step ended").facts()]
-    values = {"format": 2, "date": "2026-11-23", "estimates": rows, **changes}
+    values = {"format": 3, "date": "2026-11-23", "estimates": rows, **changes}
     (folder / f"{name}.json").write_text(json.dumps(values))
     return folder / f"{name}.json"
 
@@ -148,21 +148,26 @@ def test_machines_stand_side_by_side(cold_command, tmp_path, monkeypatch):
     ("changes", "note"),
     [
         ({"threshold": 50.0}, "goal top1Accuracy 50 instead of top1Accuracy 98"),
-        ({"batch_size": 128}, "batch size 128 instead of 64"),
-        ({"precision": "mixed_bfloat16"}, "precision mixed_bfloat16 instead of float32"),
+        ({"batch_size": 128}, "batch_size 128 instead of the recipe's"),
+        ({"precision": "mixed_bfloat16"}, "precision mixed_bfloat16 instead of the recipe's"),
         ({"learning_rate": 1.0}, "learning_rate 1.0 instead of the recipe's"),
         ({"synthetic": "decoded"}, "examples generated instead of its data"),
+        ({"model": "resnet20_tf"}, "model resnet20_tf instead of resnet8_v1_pad"),
     ],
 )
 def test_another_goal_or_setting_is_marked(tmp_path, changes, note):
-    other = speed_test(recipe=recipes.get("digits/resnet8", **changes))
-    paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", other)]
+    recipe = replace(DIGITS, name="digits/mine") if "model" in changes else DIGITS
+    other = speed_test(recipe=recipes.changed(recipe, **changes))
+    test = speed_test(recipe=recipe)
+    paths = [written(tmp_path, "a", test), written(tmp_path, "b", other)]
     text = estimate.format_comparison(estimate.compare(paths))
     assert "2*" in text and note in " ".join(text.split())
-    newer = speed_test(software={"tensorflow": "2.21.0"})
+    options = RunOptions(data_format="NCHW", data_dir="mine")
+    newer = test._replace(software={"tensorflow": "2.21.0"}, options=options)
     paths[1] = written(tmp_path, "b", newer)
     text = estimate.format_comparison(estimate.compare(paths))
-    assert "tensorflow 2.21.0 instead of 2.20.0" in " ".join(text.split())
+    versions = "data_format NCHW instead of the default, tensorflow 2.21.0 instead of 2.20.0"
+    assert versions in " ".join(text.split())
 
 
 def test_a_machine_that_never_reaches_says_never(tmp_path):
@@ -175,7 +180,7 @@ def test_a_machine_that_never_reaches_says_never(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"format": 1}, "format should be 2"),
+        ({"format": 1}, "format should be 3"),
         ({"date": 3}, "date should be text"),
         ({"estimates": [{"recipe": "x"}]}, "estimates.0: estimate: '.*' is missing"),
         ({"estimates": [Estimate("x").facts()]}, "estimates.0: examples_per_second should be over"),

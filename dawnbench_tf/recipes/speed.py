@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from dawnbench_tf import machine, recipes
 from dawnbench_tf.clock import DAWNBENCH, in_units, seconds_of
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.recipe.options import RunOptions, to_record, with_recorded
+from dawnbench_tf.recipe.options import Credits, RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.settings import check_fields
 from dawnbench_tf.terminal import counted, dollars
@@ -37,6 +38,7 @@ FEWEST = 3  # runs that reached the threshold, for an interval
 ERROR = 0.05
 NEVER = "never"  # stands for infinity in JSON
 _NOT_THE_CURVE = {"seed", "synthetic", "name"}
+_NOT_THE_SPEED = {"data_dir", "download", "peak_tflops", *(f.name for f in fields(Credits))}
 
 
 class Phase(NamedTuple):
@@ -48,9 +50,10 @@ class Phase(NamedTuple):
       steps_per_epoch: number of steps in an epoch.
       begin: the epoch of the recipe, from 0, that it begins with.
       end: the epoch that the next phase begins with.
-      laps: seconds and number of steps of each call into TensorFlow, without the process's first
+      laps: seconds and number of steps of each call into TensorFlow, without the phase's first
         call, which compiles, unless it is the only one.
       flops_per_example: operations of forward and backward pass; None: unknown.
+      first: seconds and number of steps of the first call.
     """
 
     side: int
@@ -60,6 +63,7 @@ class Phase(NamedTuple):
     end: float
     laps: list[tuple[float, int]]
     flops_per_example: float | None = None
+    first: tuple[float, int] = (0.0, 0)
 
     @property
     def seconds_per_step(self) -> float:
@@ -83,28 +87,26 @@ class SpeedTest(NamedTuple):
         generated, and loading the data set is then not in any figure.
       start: seconds by part of the clock up to the end of the first call into TensorFlow: import,
         build, load, compile, train (Keras's preparation of `fit`).
-      first: seconds and number of steps of the first call into TensorFlow, which compiles.
       phases: timed steps; a phase for each size of training images and batches.
       used: utilization of the machine, as an entry's `misc` has it.
       evaluation_seconds: of one evaluation on the whole test set; None: not timed.
       first_evaluation_seconds: of compiling the evaluation; None: not timed.
       hardware: the machine in one line.
       software: versions.
-      cost_per_hour: price of the machine in USD; None: unknown.
+      options: devices and price.
       chief: whether this worker reports the result.
       profile: what the operations of a step take, with `options.profile_steps`; else None.
     """
 
     recipe: Recipe
     start: dict[str, float]
-    first: tuple[float, int]
     phases: list[Phase]
     used: dict[str, Any]
     evaluation_seconds: float | None = None
     first_evaluation_seconds: float | None = None
     hardware: str = ""
     software: dict[str, str] = {}
-    cost_per_hour: float | None = None
+    options: RunOptions = RunOptions()
     chief: bool = True
     profile: Any = None
 
@@ -127,7 +129,8 @@ class SpeedTest(NamedTuple):
     @property
     def usd(self) -> float | None:
         """Cost of `seconds` in USD; None without a price."""
-        return None if self.cost_per_hour is None else self.cost_per_hour * self.seconds / 3600
+        price = self.options.credits.cost_per_hour
+        return None if price is None else price * self.seconds / 3600
 
     def _steps(self, epochs: float) -> list[float]:
         """Returns the number of steps of each phase in a number of epochs."""
@@ -140,19 +143,19 @@ class SpeedTest(NamedTuple):
     def clock_seconds(self, epochs: float) -> float:
         """Returns the predicted seconds on the clock of a number of epochs; inf for inf.
 
-        They are the seconds to load, build and compile, and for each phase its number of steps
-        times its mean seconds a step.
+        They are the seconds to load and build, and for each phase those to compile, and its number
+        of steps times its mean seconds a step.
 
         Args:
           epochs: number of epochs, at most those of the recipe; inf: of a run that never ends.
         """
         if math.isinf(epochs):
             return math.inf
-        means = [phase.seconds_per_step for phase in self.phases]
-        steps = self._steps(epochs)
-        steps[0] -= self.first[1]  # they are in the start
-        total = sum(n * mean for n, mean in zip(steps, means, strict=True))
-        return max(0.0, self.start_seconds + total)
+        total = self.start_seconds  # with the first call
+        for number, (phase, steps) in enumerate(zip(self.phases, self._steps(epochs), strict=True)):
+            mean, (seconds, first) = phase.seconds_per_step, phase.first
+            total += (steps - first) * mean + seconds * bool(number) if steps else 0.0
+        return max(0.0, total)
 
     def wall_seconds(self, epochs: float, recipe: Recipe | None = None) -> float:
         """Returns the predicted wall time of a number of epochs in seconds: what the user waits.
@@ -174,12 +177,14 @@ class SpeedTest(NamedTuple):
     @property
     def steps(self) -> int:
         """Number of steps of the first phase that were trained, with those of the first call."""
-        later = [lap for lap in self.phases[0].laps if lap != self.first]
-        return self.first[1] + sum(steps for _, steps in later)
+        phase = self.phases[0]
+        return phase.first[1] + sum(
+            steps for lap, steps in phase.laps if (lap, steps) != phase.first
+        )
 
     def __str__(self) -> str:
         phase, end, each = self.phases[0], self.phases[-1].end, self.seconds_per_step
-        (seconds, first), alone = self.first, self.steps == self.first[1]
+        (seconds, first), alone = phase.first, self.steps == phase.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
             f"{counted(self.steps, 'step')}: {each * 1e3:.4g} ms a step at the median, "
@@ -198,8 +203,10 @@ class Estimate(NamedTuple):
     Attributes:
       recipe: TASK/NAME.
       goal: the threshold, with its metric: "top1Accuracy 98".
-      changed: settings of the recipe that differ from its row; its evidence is not theirs.
-      batch_size: examples in a step of the first phase.
+      changed: settings of the recipe that differ from its row, whose evidence is not theirs; of a
+        recipe of the user's own, from their defaults.
+      options: options that differ from their defaults, such as the strategy.
+      batch_sizes: examples in a step of each phase.
       precision: Keras's policy of the training steps.
       steps_timed: number of steps that were timed.
       step_ms: median time of a step, in ms; of several phases the mean, weighted by epochs.
@@ -237,7 +244,8 @@ class Estimate(NamedTuple):
     recipe: str
     goal: str = ""
     changed: dict[str, Any] = {}
-    batch_size: int = 0
+    options: dict[str, Any] = {}
+    batch_sizes: list[int] = []
     precision: str = ""
     steps_timed: int = 0
     step_ms: float = 0.0
@@ -318,11 +326,11 @@ def predict(test: SpeedTest) -> Estimate:
     Args:
       test: a recipe's timed steps.
     """
-    recipe, changed = test.recipe, changes(test.recipe)
+    recipe = test.recipe
     hits, runs = epochs_of_evidence(recipe)
     epochs = [*hits, *[math.inf] * (runs - len(hits))] if runs else [float(recipe.epochs)]
     middle = float(np.median(epochs))
-    seconds, price = test.clock_seconds(middle), test.cost_per_hour
+    seconds, price = test.clock_seconds(middle), test.options.credits.cost_per_hour
     bounds = _interval(test, hits, runs)
     weights = [phase.end - phase.begin for phase in test.phases]
 
@@ -339,8 +347,9 @@ def predict(test: SpeedTest) -> Estimate:
     return Estimate(
         recipe=recipe.name,
         goal=f"{recipe.task_row.metric} {recipe.goal:g}",
-        changed=changed,
-        batch_size=recipe.batch_size,
+        changed=changes(recipe),
+        options={k: v for k, v in to_record(test.options).items() if k not in _NOT_THE_SPEED},
+        batch_sizes=[phase.batch_size for phase in test.phases],
         precision=recipe.precision,
         steps_timed=sum(steps for phase in test.phases for _, steps in phase.laps),
         step_ms=1e3 * over_phases(lambda phase: phase.percentile(50)),
@@ -416,12 +425,10 @@ def newest_evidence(recipe: Recipe) -> Measured | None:
 
 def changes(recipe: Recipe) -> dict[str, Any]:
     """Returns the settings, as JSON values, in which a recipe differs from the row of its name."""
-    row = recipes.rows().get(recipe.name)
-    if row is None:
-        return {}
+    row = recipes.rows().get(recipe.name, Recipe())
     values, others = recipe.values(), row.values()
     own = {name: values[name] for name in values if values[name] != others.get(name)}
-    if recipe.goal == row.goal:
+    if row.task and recipe.goal == row.goal:
         own.pop("threshold", None)
     return {name: value for name, value in own.items() if name not in _NOT_THE_CURVE}
 

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy as np
 from dawnbench_tf import recipes, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import Credits
 from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import SpeedTest
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
+from dawnbench_tf.submission import prices
 from dawnbench_tf.terminal import counted, dollars
 
 MOST_TESTS = 4  # networks of a study whose steps are timed
@@ -92,6 +95,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
         by_setting.setdefault(run.name.rpartition("/")[0], []).append(run)
+        _price(run.options.credits)  # refuses a wrong instance before anything is timed
     tests: dict[Network, SpeedTest] = {}
     failure, load = "", os.getloadavg()[0]
     if estimates and not elsewhere:
@@ -121,7 +125,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
             clock, wall = test.clock_seconds(epochs), test.wall_seconds(epochs, run.recipe)
         elif row and row.seconds and own and _network(own) == _network(run.recipe):
             clock = wall = row.seconds / float(np.mean(row.epochs)) * epochs  # at its pace
-        price = run.settings.get("cost_per_hour")
+        price = _price(run.options.credits)
         usd = price * wall / 3600 if price and wall is not None else None
         rows.append(PlannedSetting(name, len(runs), epochs, not count, clock, wall, usd))
 
@@ -179,6 +183,11 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     return replace(study, trials=trials), plan._replace(settings=rows), "; ".join(texts)
 
 
+@cache  # says where an instance's price is from, once
+def _price(credits: Credits) -> float | None:
+    return prices.with_instance_price(credits).cost_per_hour
+
+
 def _network(recipe: Recipe) -> Network:
     return recipe.whole_task.name, recipe.model, recipe.precision, recipe.sizes
 
@@ -210,6 +219,7 @@ def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], job
     if left is None or len(outcomes) == len(planned):
         return text
     each = left * min(jobs, len(planned) - len(outcomes)) / (len(planned) - len(outcomes))
-    prices = [run.settings.get("cost_per_hour") or 0 for run in planned if run.name not in outcomes]
-    cost = f", {dollars(sum(prices) * each / 3600)}" if all(prices) else ""
+    left_runs = [run for run in planned if run.name not in outcomes]
+    costs = [_price(run.options.credits) or 0 for run in left_runs]
+    cost = f", {dollars(sum(costs) * each / 3600)}" if all(costs) else ""
     return f"{text}; about {duration(left)}{cost} left"

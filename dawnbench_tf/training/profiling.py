@@ -56,7 +56,8 @@ class Profile(NamedTuple):
       busy_ms: GPU: time of a step in which the first GPU runs a kernel. CPU: sum of the operations'
         times; several run at the same time.
       rows: all types of operations, the costliest first.
-      kinds: name of a kind, e.g. "casts" -> share of the operations' time. They may overlap.
+      kinds: name of a kind, e.g. "casts" -> share of the operations' time, of the kinds that an
+        operation's name tells. They may overlap.
       input_share: share of the step in which the host waits for its batch.
     """
 
@@ -87,9 +88,9 @@ class Profile(NamedTuple):
             share = milliseconds / total
             name = terminal.cut(name, 39)
             lines.append(f"{name:<40}{milliseconds:>12.3f}{share:>8.1%}{calls:>15.1f}")
-        kinds = ", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())
+        kinds = [", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())]
         wait = f"host waited for input: {self.input_share:.1%} of the step"
-        return "\n".join([*lines, kinds, wait])
+        return "\n".join([*lines, *filter(None, kinds), wait])
 
 
 def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Profile:
@@ -128,7 +129,7 @@ def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Prof
         seconds * 1e3 / steps,
         (_busy(gpu) if gpu else total) / steps,
         rows,
-        {kind: kinds[kind] / (total or 1.0) for kind in KINDS},
+        {kind: kinds[kind] / total for kind in KINDS if kinds[kind]},
         _input_seconds(host) / seconds,
     )
 
@@ -255,7 +256,13 @@ class Profiler(tf.keras.callbacks.Callback):
                 terminal.say(
                     "the profile is the CPU's: the driver may let only root read a GPU's counters"
                 )
-        terminal.say(str(self.profile))
+        text = str(self.profile)
+        if self.profile.device == "CPU" and getattr(self.model, "jit_compile", False):
+            text = (
+                f"{self.profile.step_ms:.4g} ms a step; no table of it: XLA made the step one "
+                "operation, and a CPU's profile has nothing inside it; --nojit_compile has"
+            )
+        terminal.say(text)
 
     def _not_counted(self) -> AbstractContextManager[None]:
         return self._timer.clock.part("measure") if self._timer else nullcontext()

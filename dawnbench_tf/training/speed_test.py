@@ -174,22 +174,22 @@ def measure(
                     callbacks=[timer, *([] if number else [meter]), laps, *profilers],
                 )
             if not number:
-                used, start, first = meter.facts(), laps.parts, laps.laps[0]  # every worker's
+                used, start = meter.facts(), laps.parts  # every worker's
             flops = (
                 utilization.step_flops(model, size, side) if seconds else used["flopsPerExample"]
             )
             own = laps.laps[1:] or laps.laps
-            phases.append(speed.Phase(side, size, per_epoch, begin, until, own, flops))
+            times = own, flops, laps.laps[0]
+            phases.append(speed.Phase(side, size, per_epoch, begin, until, *times))
         terminal.status("")
         test = SpeedTest(
             recipe=recipe,
             start=start,
-            first=first,
             phases=phases,
             used={**used, **utilization.memory()},
             hardware=machine.hardware,
             software=machine.software,
-            cost_per_hour=options.credits.cost_per_hour,
+            options=options,
             chief=strategies.is_chief(strategy),
             profile=profilers[0].profile if profilers else None,
         )

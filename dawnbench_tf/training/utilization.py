@@ -146,14 +146,16 @@ class Utilization(tf.keras.callbacks.Callback):
 
     def _device_peak(self) -> tuple[float | None, str]:
         """Returns the peak of all devices together in operations a second, and its source."""
-        replicas = self._strategy.num_replicas_in_sync
+        # Replicas on one machine's CPU share its cores, so its peak counts once a machine.
+        on_tpu = isinstance(self._strategy, tf.distribute.TPUStrategy)
+        several = self._gpus or on_tpu
+        devices = self._strategy.num_replicas_in_sync if several else self._workers
         if self._options.peak_tflops:
-            return self._options.peak_tflops * 1e12 * replicas, "--peak_tflops"
-        if isinstance(self._strategy, tf.distribute.TPUStrategy):
+            return self._options.peak_tflops * 1e12 * devices, "--peak_tflops"
+        if on_tpu:
             return None, "not measured on TPUs; --peak_tflops gives it"
         peak, operation = measure_peak(self._recipe.precision)
-        # Replicas on one machine's CPU share its cores, so its peak counts once a machine.
-        return peak * (replicas if self._gpus else self._workers), operation
+        return peak * devices, operation
 
 
 def memory() -> dict[str, float]:
@@ -213,6 +215,8 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
 
 def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> int | None:
     """Returns the operations of a training step for each example of its batch; None: unknown."""
+    if not all(layer.trainable for layer in model.layers):
+        return None  # frozen layers have no backward pass
     forward, proxy = forward_flops(model, side), getattr(model, "proxy", None)
     if forward is None or not proxy:
         hardest = getattr(model, "hardest", None)

@@ -13,7 +13,7 @@ import pytest
 from dawnbench_tf import estimate, recipes
 from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import ERROR, Estimate, Phase, predict
-from tests.speed_tests import DIGITS, measured, speed_test, with_evidence
+from tests.speed_tests import DIGITS, FIRST, measured, speed_test, with_evidence
 
 
 def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
@@ -46,7 +46,10 @@ def test_evaluations_before_the_first_one_take_no_time():
 
 def test_each_size_of_images_has_its_own_epochs():
     small, large = ([(1.0, 10)], [(4.0, 10)])
-    phases = [Phase(64, 64, 20, 0, 10.0, small, None), Phase(96, 64, 20, 10, 16.0, large, None)]
+    phases = [
+        Phase(64, 64, 20, 0, 10.0, small, None, FIRST),
+        Phase(96, 64, 20, 10, 16.0, large, None, (4.0, 10)),
+    ]
     sized = speed_test(phases=phases)
     assert sized.clock_seconds(10) == pytest.approx(5.5 + 20.0)
     assert sized.clock_seconds(12) == pytest.approx(5.5 + 20.0 + 2 * 20 * 0.4)
@@ -58,13 +61,22 @@ def test_each_size_of_images_has_its_own_epochs():
 
 def test_each_batch_size_has_its_own_steps():
     first, second = ([(1.0, 10)], [(3.0, 10)])  # 100 and 300 ms a step
-    phases = [Phase(32, 64, 20, 0, 10.0, first, 1e9), Phase(32, 256, 5, 10, 30.0, second, 1e9)]
+    phases = [
+        Phase(32, 64, 20, 0, 10.0, first, 1e9, FIRST),
+        Phase(32, 256, 5, 10, 30.0, second, 1e9, (0.6, 2)),
+    ]
     changing = speed_test(phases=phases)
     assert changing.clock_seconds(12) == pytest.approx(5.5 + 10 * 20 * 0.1 + 2 * 5 * 0.3)
     row = predict(changing)
     seconds = (10 * 2.0 + 20 * 1.5) / 30  # an epoch's
     assert row.examples_per_second == pytest.approx(20 * 64 / seconds)
     assert row.share_of_peak == pytest.approx(20 * 64 * 1e9 / seconds / 1e12)
+    text = " ".join(estimate.table([row]).split())
+    assert "on average 100 ms at batch size 64, 300 ms at batch size 256" in text
+    # The second phase's first call takes 7 s for 2 steps, of which compiling is 6.4.
+    phases[1] = phases[1]._replace(first=(7.0, 2))
+    assert speed_test(phases=phases).clock_seconds(12) == pytest.approx(28.5 + 6.4)
+    assert speed_test(phases=phases).clock_seconds(10) == pytest.approx(25.5)
 
 
 def test_hours_and_dollars_are_those_of_the_median_run():

@@ -25,7 +25,8 @@ def test_a_dense_layer_s_step_has_two_products(tmp_path):
     assert products == 2  # of the outputs, and of the weights' gradient
     assert profile.device == "CPU" and 0 < profile.step_ms < 1000
     assert profile.busy_ms == pytest.approx(sum(row.milliseconds for row in profile.rows))
-    assert profile.first == 9 and profile.kinds["transposes"] == 0 and 0 < profile.input_share < 1
+    assert profile.first == 9 and "transposes" not in profile.kinds
+    assert 0 < profile.input_share < 1
 
 
 def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):

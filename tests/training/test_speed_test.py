@@ -24,7 +24,7 @@ def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
     assert phase.steps_per_epoch == 21 and test.start["import"] == 3.0
     assert 0 < sum(steps for _, steps in phase.laps) < 30 * 21 and phase.end == 30
     assert phase.flops_per_example == 6 * 12_239_488 and not test.recipe.synthetic
-    assert {"load", "build", "compile"} < set(test.start) and test.first[1] <= 10
+    assert {"load", "build", "compile"} < set(test.start) and test.phases[0].first[1] <= 10
     assert reports[0].evaluation_seconds is None and test.evaluation_seconds > 0
 
 

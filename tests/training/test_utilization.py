@@ -17,7 +17,11 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 @pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94", "resnet18_v1", "resnet20_tf"])
 def test_operations_are_twice_the_catalogue_s_multiply_adds(name):
-    assert utilization.forward_flops(models.build(name)) == 2 * models.get(name).multiply_adds
+    model = models.build(name)
+    assert utilization.forward_flops(model) == 2 * models.get(name).multiply_adds
+    assert utilization.step_flops(model, 8) == 3 * 2 * models.get(name).multiply_adds
+    model.layers[1].trainable = False  # has no backward pass, as far as it is frozen
+    assert utilization.step_flops(model, 8) is None
 
 
 def test_a_network_without_a_fixed_shape_or_with_a_loop_says_nothing():

@@ -28,7 +28,7 @@ class RuntimeRow(NamedTuple):
 
     description: str
     precisions: tuple[str, ...]
-    packages: tuple[str, ...] = ()  # packages of the extra `runtimes` that it needs
+    packages: tuple[str, ...] = ("tensorflow",)  # that it needs; the first one runs the model
     no_free_length: str = ""  # why it can't run texts of any length; "" if it can
 
 
@@ -45,6 +45,7 @@ RUNTIMES = {  # name of the function in `builders` -> row
     "litert": RuntimeRow(
         "LiteRT (TensorFlow Lite) with XNNPACK kernels",
         ("float32", "int8"),
+        ("ai_edge_litert",),
         no_free_length="its converter fixes the length of text",
     ),
     "onnx": RuntimeRow("ONNX Runtime", ("float32", "int8"), ("onnxruntime", "tf2onnx", "onnx")),
