@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
@@ -324,12 +325,27 @@ def refusing(
         raise files.cannot_write(folder or Path("."), error) from None
 
 
+def checksum(data: Data) -> int:
+    """Returns a checksum of labels, texts and images in memory, less than 2^31."""
+    digest = 0
+    for leaf in tf.nest.flatten(data.splits):
+        if isinstance(leaf, str):
+            digest = zlib.crc32(leaf.encode(errors="surrogatepass"), digest)
+        elif isinstance(leaf, np.ndarray | tf.Tensor):
+            digest = zlib.crc32(np.ascontiguousarray(leaf), digest)  # type: ignore[arg-type]
+    return digest >> 1
+
+
 def check_agreement(
-    strategy: tf.distribute.Strategy, recipe: Recipe, options: RunOptions, epochs_done: int
+    strategy: tf.distribute.Strategy,
+    recipe: Recipe,
+    options: RunOptions,
+    epochs_done: int = 0,
+    data: Data | None = None,
 ) -> None:
-    """Raises Refusal if workers have different checkpoints, recipes or flags."""
+    """Raises Refusal if workers have different checkpoints, recipes, flags or data."""
     # Such workers would wait for each other forever, or train a mixture of recipes.
-    if strategy.num_replicas_in_sync == 1:
+    if strategies.count_workers(strategy) == 1:
         return
     digest = zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1  # fits int32
     own = {
@@ -337,11 +353,12 @@ def check_agreement(
         "--steps_per_execution": options.steps_per_execution,
         "--data_format": int(options.data_format == "NCHW"),
         "--jit_compile": bool(options.jit_compile),
+        "examples in --data_dir": checksum(data) if data else 0,
     }
 
     def gathered() -> tf.Tensor:
         facts = strategy.run(lambda: tf.constant([[epochs_done, *own.values()]], tf.int32))
-        return strategy.gather(facts, axis=0)  # (replicas, 5)
+        return strategy.gather(facts, axis=0)  # (replicas, 6)
 
     epochs, *others = tf.function(gathered)().numpy().T.tolist()
     different = [source for source, facts in zip(own, others, strict=True) if len({*facts}) > 1]
@@ -349,7 +366,7 @@ def check_agreement(
         reason = f"--output_dir: workers found checkpoints of epochs {sorted({*epochs})}; "
         reason += "it should be one folder that all workers see"
     elif different:
-        reason = f"workers were given different {different[0]}; give all of them the same flags"
+        reason = f"workers were given different {different[0]}; give all of them the same"
     else:
         return
     # A barrier: no worker exits before all have read the facts. It is a new tf.function: a second

@@ -122,7 +122,7 @@ def open_session(
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     # Before the claim: the chief must not claim the folder for a recipe that other workers lack.
     with fitting.refusing(recipe, output):
-        fitting.check_agreement(strategy, recipe, options, epochs_done=0)
+        fitting.check_agreement(strategy, recipe, options)
 
     folder = run_folder.claim(output, recipe, chief, replaced, to_record(options))
     try:
@@ -165,7 +165,7 @@ def _build(
     data = prepare(recipe, options, clock, strategy, examples, begun=newest is not None)
     recipe = data.recipe
     # Now the checkpoint and the numbers of the data are known, which each worker has read itself.
-    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
+    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0, data)
     if newest:
         data.check_saved(folder.path)
     elif folder.writer:

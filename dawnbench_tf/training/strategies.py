@@ -4,6 +4,7 @@ Under every strategy `batch_size` is the global batch: each replica trains on an
 and the gradients are those of its mean loss.
 """
 
+import json
 import os
 import platform
 import re
@@ -13,6 +14,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -34,6 +36,14 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     """Builds the strategy of the run options; call it before any other use of a device."""
     # It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
     # operations, as the options say.
+    for name, own in (
+        ("worker_hosts", "multi_worker_mirrored"),
+        ("task_index", "multi_worker_mirrored"),
+        ("tpu", "tpu"),
+    ):
+        value = getattr(options, name)
+        if options.strategy != own and value != getattr(RunOptions, name):
+            refuse(name, value, f"is for --strategy={own}")
     if options.logical_cpus:
         parts = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
         cpu = tf.config.list_physical_devices("CPU")[0]
@@ -55,8 +65,15 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     if options.strategy == "one_device":
         return tf.distribute.OneDeviceStrategy(f"{devices[0].device_type}:0")
     if options.strategy == "mirrored":
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        return _mirrored(*(device.name for device in devices))
     return tf.distribute.get_strategy()
+
+
+@cache
+def _mirrored(*devices: str) -> tf.distribute.Strategy:
+    # One for a process: each new one numbers its collectives from 1 on, and TensorFlow refuses a
+    # number that an earlier one used for another shape.
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def is_one_gpu(strategy: tf.distribute.Strategy) -> bool:
@@ -127,7 +144,8 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
     if not options.output_dir:
         text = "several workers need the same folder; name one that all of them see"
         refuse("output_dir", "", text)
-    # Signals kill the process: no Python handler runs while TensorFlow waits for workers in C++.
+    # No Python handler runs while TensorFlow waits for workers in C++: SIGINT kills the process.
+    # SIGTERM does not: TensorFlow has a handler of its own, and holds the interpreter's lock.
     with flags.handling_signals(signal.SIG_DFL):
         terminal.say(
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
@@ -159,7 +177,8 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
     if options.worker_hosts:
         hosts = options.worker_hosts.split(",")
         for host in hosts:
-            if not host.rpartition(":")[0] or not host.rpartition(":")[2].isdigit():
+            name, _, port = host.rpartition(":")
+            if not name or not port.isdecimal() or not 0 < int(port) < 2**16:
                 refuse("worker_hosts", options.worker_hosts, f"{host!r} should be HOST:PORT")
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=options.task_index
@@ -174,17 +193,17 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
 
 def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    try:
+    fault = (
+        'should be {"cluster": {"worker": [...]}, "task": {"type": "worker", "index": N}}, '
+        "N from 0 to the number of workers less 1"
+    )
+    wrong = ValueError, KeyError, TypeError, AttributeError
+    with refusing("TF_CONFIG", fault, *wrong):
         jobs = resolver.cluster_spec().as_dict()
-        usable = resolver.task_type == "worker" and set(jobs) == {"worker"}
-        int(resolver.task_id)  # raises for an index that is no number
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
-    if not usable:
-        raise Refusal(
-            'TF_CONFIG: should be {"cluster": {"worker": [...]}, '
-            '"task": {"type": "worker", "index": N}}'
-        )
+        index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+        own = range(len(jobs["worker"])).index(int(str(index)))  # TensorFlow takes 0.5 for 0
+        if resolver.task_type != "worker" or set(jobs) != {"worker"} or own != resolver.task_id:
+            raise ValueError("other jobs are not used here")
     return resolver
 
 

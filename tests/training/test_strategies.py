@@ -8,15 +8,18 @@ import signal
 import socket
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import machine, recipes, terminal
+from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import strategies
+from dawnbench_tf.training import fitting, strategies
 from tests import warm
 
 PROGRAM = Path(__file__).parent / "loss_curve.py"
@@ -239,19 +242,58 @@ def test_skipped_blocks_want_batch_norm_of_each_replica_s_own(tmp_path):
     assert "add --nosynchronized_batch_norm" in process.communicate()[1].splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        "not json",
-        "{}",
-        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": "x"}}',
+def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch):
+    cluster, task = '{"cluster": {"worker": ["a:1"]}', '"task": {"type": "worker"'
+    for config in (
+        *("not json", "[]", "{}"),
+        *(f'{cluster}, {task}, "index": {index}}}}}' for index in ('"x"', "0.5", "1", "-1")),
+        f"{cluster}, {task}}}}}",
+        f'{{"cluster": {{"worker": []}}, {task}, "index": 0}}}}',
         '{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}',
-    ],
-)
-def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, config):
-    monkeypatch.setenv("TF_CONFIG", config)
-    with pytest.raises(Refusal, match="^TF_CONFIG: "):
-        strategies._cluster(RunOptions(strategy="multi_worker_mirrored"))
+    ):
+        monkeypatch.setenv("TF_CONFIG", config)
+        with pytest.raises(Refusal, match="^TF_CONFIG: should be {.cluster.: .*N from 0 to"):
+            strategies._cluster(RunOptions(strategy="multi_worker_mirrored"))
+
+
+def test_flags_of_other_strategies_are_refused():
+    for name, value, strategy in (
+        ("worker_hosts", "a:1,b:2", "multi_worker_mirrored"),
+        ("task_index", 1, "multi_worker_mirrored"),
+        ("tpu", "mine", "tpu"),
+    ):
+        with pytest.raises(Refusal, match=f"^--{name}={value}: is for --strategy={strategy}"):
+            strategies.build(RunOptions(**{name: value}))
+    options = RunOptions(strategy="multi_worker_mirrored", worker_hosts="a:1,b:99999")
+    with pytest.raises(Refusal, match="'b:99999' should be HOST:PORT"):
+        strategies._cluster(options)
+
+
+def test_a_process_has_one_mirrored_strategy():
+    """A second one's collectives have the numbers of the first one's, which TensorFlow refuses."""
+    options = RunOptions(strategy="mirrored")
+    assert strategies.build(options) is strategies.build(options)
+
+
+def test_a_checksum_is_of_labels_pixels_and_texts():
+    data = dataset.open(recipes.get("digits/resnet8", train_examples=100))
+    train = data.splits.train
+    pixels = np.array(train.held)
+    pixels[7, 3, 2, 1] += 1
+    others = [
+        train._replace(labels=np.roll(train.labels, 1)),
+        train._replace(held=tf.constant(pixels)),
+        train,
+    ]
+    sums = [
+        fitting.checksum(replace(data, splits=data.splits._replace(train=one))) for one in others
+    ]
+    assert len({*sums}) == 3 and sums[2] == fitting.checksum(data)
+    questions = dataset.open(recipes.get("qa_mini/bidaf", train_examples=60))
+    text = questions.splits.test_corpus
+    changed = text._replace(contexts=["x", *text.contexts[1:]])
+    other = replace(questions, splits=questions.splits._replace(test_corpus=changed))
+    assert 0 <= fitting.checksum(questions) != fitting.checksum(other) < 2**31
 
 
 @pytest.mark.parametrize(
