@@ -47,8 +47,11 @@ class Placement(NamedTuple):
     def distribute(
         self, make_pipeline: Callable[[tf.distribute.InputContext], tf.data.Dataset]
     ) -> tf.data.Dataset:
-        """Returns a distributed data set of the batches of all workers' pipelines."""
-        # `make_pipeline` makes one worker's pipeline, of batches for one replica each.
+        """Returns a distributed data set of the batches of all workers' pipelines.
+
+        Args:
+          make_pipeline: makes one worker's pipeline, of batches for one replica each.
+        """
         # AutoGraph would search the pipelines for control flow for 0.3 s; they have none.
         make_pipeline = tf.autograph.experimental.do_not_convert(make_pipeline)
         share = self.strategy.distribute_datasets_from_function

@@ -6,6 +6,6 @@ grids), `plans` (time and cost, before the first run and left). Running:
 Reporting: `summaries` (of settings), `findings` (sentences), `figures`,
 `reports`.
 
-May import: recipe, recipes, runs, models (the catalogue), the shared modules. Never: TensorFlow,
-data, training, inference, submission, ranking.
+May import: recipe, recipes, runs, submission (prices), models (the catalogue), the shared modules.
+Never: TensorFlow, data, training, inference, ranking.
 """
