@@ -40,7 +40,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not Path(self.raw).expanduser().is_dir():
+        if not self.raw or not Path(self.raw).expanduser().is_dir():
             refuse("raw", self.raw, "should be the folder of the archives, images or shards")
         if not self.out:
             refuse("out", "", "should be the folder to write to")

@@ -445,6 +445,8 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
     if replaced is not None:
         compared = {"name", "task", "synthetic", *replaced, *(owner.replaced or ())}
     more = "epochs" in compared and recipe.epochs > own.epochs
+    if owner.epochs_before:
+        compared.discard("schedule_epochs")  # which `_longer` has stretched
     if "task" in compared:
         compared.remove("task")
         # The task that is asked for may leave the numbers of its data open.
@@ -459,18 +461,15 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
             difference = f"{own.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if more:
-        chosen = owner.replaced is None or "schedule_epochs" in compared
-        return _longer(owner, recipe.epochs, stretches=not chosen)
+        return _longer(owner, recipe.epochs)
     others = [name for name in ours if name != "task" and theirs[name] != ours[name]]
     if changed := [f"{name}={theirs[name]}" for name in others]:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
     return own
 
 
-def _longer(owner: Owner, epochs: float, stretches: bool) -> Recipe:
-    """Returns a missed run's recipe with more epochs."""
-    # A schedule that ends at a learning rate of 0 is stretched, if `stretches`: unless the user has
-    # set its epochs.
+def _longer(owner: Owner, epochs: float) -> Recipe:
+    """Returns a missed run's recipe with more epochs; a schedule that ends at 0 is stretched."""
     path, own, text = owner.path.parent, owner.recipe, f"{epochs:g}"
     metric = own.task_row.metric
     hits = [row for row in read_rows(path, metric) if row[metric] >= own.goal]
@@ -486,9 +485,7 @@ def _longer(owner: Owner, epochs: float, stretches: bool) -> Recipe:
         raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     schedule, rates = own.schedule, "with its schedule as it is"
     if schedule.zero_from < epochs:
-        rates += f": the learning rate is 0 from epoch {schedule.zero_from:g} on"
-        if stretches:
-            schedule = schedule.zero_at(epochs)
+        schedule = schedule.zero_at(epochs)
     if schedule != own.schedule or schedule.form in ("cosine", "quadratic"):
         rates = f"from here on at the rates of a schedule of {epochs:g} epochs"
     text = f"{path}: missed {own.goal:g} in {terminal.counted(own.epochs, 'epoch')}; trained longer"

@@ -136,12 +136,13 @@ def build(
 
 
 def load_model(file: str | os.PathLike) -> "tf.keras.Model":
-    """Loads a `.keras` file that `model.save` wrote of a model of `build`.
+    """Loads a `.keras` file that `model.save` wrote of a network of the catalogue.
 
     The file is checked before Keras reads it: it may contain Keras's layers, this package's, and
-    layers that your program registered. Layers that run code or open files are refused. The file
-    must be from the same Keras (Keras 3 or tf-keras).
-    `tf.keras.models.load_model` loads these files too, after `import dawnbench_tf.models.layers`.
+    layers that your program registered. What runs code or opens files is refused, and what else is
+    none of these layers, as operations in networks of keras.applications. The file must be from the
+    same Keras (Keras 3 or tf-keras).
+    `tf.keras.models.load_model` loads all these files, after `import dawnbench_tf.models.layers`.
 
     Args:
       file: path of the file.

@@ -81,8 +81,9 @@ def _spelling(characters: int, filters: int, dropout: float, dtype: str | None) 
     x = TokenEmbedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
     x = Dropout(dropout, dtype=dtype)(x)
     bias = _uniform(filters, filters)  # TensorFlow 1's default initializer, also for biases
-    x = Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
-    x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
+    last = {"data_format": "channels_last", "dtype": dtype}  # whatever the user's Keras is set to
+    x = Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, **last)(x)
+    x = keras.MaxPooling2D((1, CHARACTERS - 4), **last)(x)
     x = keras.Reshape((-1, filters), dtype=dtype)(x)
     return tf.keras.Model(ids, x, name="spelling")
 

@@ -87,7 +87,8 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
 
 def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
     """Returns a depthwise separable convolution over `size` tokens, with ReLU."""
-    layer = SeparableConv1D(hidden, size, padding="same", activation="relu", dtype=dtype)
+    last = {"data_format": "channels_last", "dtype": dtype}  # whatever the user's Keras is set to
+    layer = SeparableConv1D(hidden, size, padding="same", activation="relu", **last)
     apply_mask = ApplyMask(dtype=dtype)  # a convolution at the end of a text reads padding
     return lambda x, mask: layer(apply_mask([x, mask]))
 

@@ -215,6 +215,7 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
     "model": "resnet50_v1_5",
     "optimizer": "sgd",
     "momentum": 0.9,
+    "nesterov": True,  # resnet_main.py; gluon-cv's train_imagenet.py: "nag"
     "weight_decay": 1e-4,
     "decays": "kernels",
     "zero_last_norm": True,
@@ -223,6 +224,7 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
     "channel_mean": (0.485, 0.456, 0.406),
     "channel_deviation": (0.229, 0.224, 0.225),
 }
+GOOGLE = {**RESNET50, "smallest_crop": 0.1}  # resnet_preprocessing.py: min_object_covered
 IMAGENET18 = {  # train_imagenet_nv.py, dataloader.py, experimental_utils.py; train.py's flags
     **RESNET50,
     "decays": "all_but_norms",  # bnwd_optim_params
@@ -386,14 +388,15 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "imagenet/resnet50_lars": {
         **RESNET50,
         "optimizer": "lars",
+        "nesterov": False,
         "batch_size": 32768,
         "epochs": 91,  # 3,558 steps
         "learning_rate": 34,
         "label_smoothing": 0.1,
         "trust": 0.001,
     },
-    "imagenet/resnet50_tpu": {**RESNET50, "batch_size": 1024, "label_smoothing": 0},
-    "imagenet/resnet50_tpu_pod": {**RESNET50, "batch_size": 8192, "epochs": 100},
+    "imagenet/resnet50_tpu": {**GOOGLE, "batch_size": 1024, "label_smoothing": 0},
+    "imagenet/resnet50_tpu_pod": {**GOOGLE, "batch_size": 8192, "epochs": 100},
     "imagenet/resnet152_mxnet": {  # train_resnet.py, defaults of its flags
         "model": "resnet152_v2",
         "batch_size": 256,
@@ -453,7 +456,7 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "learning_rate": 1.6,
     },
     "imagenet/resnet50_progressive": {
-        **RESNET50,
+        **GOOGLE,
         "batch_size": 1024,
         "image_sizes": (128, 224, 288),
         "image_size_epochs": (18, 41),
@@ -607,8 +610,9 @@ RATES = {  # epoch (from 0) to learning rate
         34.9: 2.56 * 0.88**34,
     },
     "imagenet/resnet152_dawn": {0: 0.1, 29: 0.1, 30: 0.01, 60: 0.001, 90: 1e-4},
-    "squad/bert_base": {0: 0, 0.1: 1.5e-5, 0.2: 3e-5, 1.1: 1.5e-5, 2: 0},
-    "squad/bert_tiny": {0: 0, 0.4: 3e-4, 2.2: 1.5e-4, 4: 0},
+    # optimization.py: a fall from step 0 on, which the warmup replaces: 0.9 of the rate behind it.
+    "squad/bert_base": {0: 0, 0.1: 1.5e-5, 0.2: 2.7e-5, 1: 1.5e-5, 2: 0},
+    "squad/bert_tiny": {0: 0, 0.2: 1.5e-4, 0.4: 2.7e-4, 2: 1.5e-4, 4: 0},
     "cifar10/airbench94_muon": {0: 0.24, 4: 0.12, 8: 0},
     "cifar10/airbench94": {0: 0.3},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
     # 512 x 9 / 1024 / (1 + 1 / 0.15) of the mean of 512 losses

@@ -98,12 +98,12 @@ def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):
         ({"epochs"}, (10, 60), (0, 4, 60)),
         ({"epochs"}, (10, 20), (0, 2, 30)),
         ({"epochs"}, (30, 62, 124), (0, 248 / 30, 124)),
-        ({"epochs", "schedule_epochs"}, (30, 60), (0, 2, 30)),
-        (None, (30, 60), (0, 2, 30)),
+        ({"epochs", "schedule_epochs"}, (30, 60), (0, 4, 60)),
+        (None, (30, 60, 120), (0, 8, 120)),  # of a file or from Python
     ],
 )
 def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, numbers, corners):
-    """The default schedule ends at 0 in epoch 30; what the user set is kept."""
+    """The default schedule ends at 0 in epoch 30."""
     assert RECIPE.schedule.epochs == (0, 2, 30) and RECIPE.schedule.factors[-1] == 0
     first, *longer = numbers
     run_folder.claim(tmp_path, replace(RECIPE, epochs=first), replaced=replaced).release()

@@ -60,6 +60,10 @@ class Data(Protocol):
         """Number of batches in an epoch of the recipe's first batch size."""
 
     @property
+    def examples_per_epoch(self) -> int:
+        """Number of training examples in an epoch; of questions only those within the limits."""
+
+    @property
     def epoch_steps(self) -> list[int]:
         """Number of batches in each epoch; epochs beyond the list's have the last number."""
         return [self.steps_per_epoch]

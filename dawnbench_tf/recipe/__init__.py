@@ -364,7 +364,8 @@ class Recipe:
         model = values.get("model", self.model)
         before = self.whole_task.name if self.task else ""
         is_other = task_row is not None and task_row.name != before
-        if is_other or values.get("threshold", self.threshold) != self.threshold:
+        own_goals = (self.threshold, self.goal if self.task else None)
+        if is_other or values.get("threshold", self.threshold) not in own_goals:
             values.setdefault("eval_from", 0.0)
         default = _default_name(task_row, model) if task_row and is_other else self.name
         name = values.get("name", default)

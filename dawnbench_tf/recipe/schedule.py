@@ -54,10 +54,10 @@ class Schedule:
     form: str = setting(
         "constant",
         "learning-rate schedule, a factor of learning_rate: constant (1), steps (each of "
-        "schedule_factors until its epoch in schedule_epochs), linear (interpolated between the "
-        "points (epoch, factor)), cosine_points (the same, joined by half periods of a cosine, as "
-        "in fastai's one-cycle policy), cosine or quadratic (from 1 down to 0, after a linear "
-        "warmup of schedule_epochs[0] epochs)",
+        "schedule_factors until its epoch in schedule_epochs), linear (interpolated by steps "
+        "between the points (epoch, factor)), cosine_points (the same, joined by half periods of "
+        "a cosine, as in fastai's one-cycle policy), cosine or quadratic (from 1 down to 0, after "
+        "a linear warmup of schedule_epochs[0] epochs)",
         choices=("constant", "steps", "linear", "cosine_points", "cosine", "quadratic"),
         flag="schedule",
     )

@@ -101,7 +101,8 @@ BERT_BASE = Recipe(
     optimizer=Optimizer(
         name="adamw", learning_rate=3e-5, epsilon=2e-6, weight_decay=0.01, clip_norm=2
     ),
-    schedule=Schedule(form="linear", epochs=(0, 0.2, 2), factors=(0, 1, 0)),
+    # Its rate falls from step 0 on, and warmup replaces it: it drops to 0.9 where warmup ends.
+    schedule=Schedule(form="linear", epochs=(0, 0.1999, 0.2, 2), factors=(0, 1, 0.9, 0)),
     data=Questions(
         bucket_boundaries=(96, 128, 160, 192, 256, 381),
         tokenizer="wordpiece",
@@ -128,7 +129,7 @@ BERT_MINI = replace(
     epochs=4,
     batch_size=32,
     optimizer=replace(BERT_BASE.optimizer, learning_rate=3e-4),
-    schedule=replace(BERT_BASE.schedule, epochs=(0, 0.4, 4)),
+    schedule=replace(BERT_BASE.schedule, epochs=(0, 0.3999, 0.4, 4)),
     network=replace(BERT_BASE.network, pretrained="uncased_L-4_H-256_A-4"),
 )
 BERT_TINY = replace(

@@ -79,6 +79,10 @@ def build(
         model = data.network()
         if not restored:
             data.adapt(model)
+        frozen_from = recipe.optimizer.whitening_bias_epochs
+        if frozen_from and not any(isinstance(layer, Whitening) for layer in model.layers):
+            reason = f"{recipe.model} has no whitening; airbench's networks have"
+            refuse("whitening_bias_epochs", frozen_from, reason)
         if count := recipe.network.frozen_parts:
             with refusals.refusing(f"--frozen_parts={count}", "", ValueError):  # it has fewer
                 parts.freeze(model, count)
@@ -268,8 +272,10 @@ class Calls(tf.keras.callbacks.Callback):
     """A Keras callback that sets the number of steps of the next call into TensorFlow.
 
     The first call of a `fit` compiles, and has one step, so that "compile" is little else. The
-    second has the rest: all others end where they would have. The last call ends with the
-    training's last step, also inside an epoch. The timer, with `last_step`, precedes it.
+    second has the rest: all others end where they would have. So it is in each epoch if
+    evaluations may lie inside one: those of a run that goes on come after the same steps. The last
+    call ends with the training's last step, also inside an epoch. The timer, with `last_step`,
+    precedes it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:
@@ -284,6 +290,8 @@ class Calls(tf.keras.callbacks.Callback):
         self._begin = self._timer.step
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if self._timer.every % 1:
+            self._begin = self._timer.step
         self._set()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -5,7 +5,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -211,7 +211,7 @@ class Profiler(tf.keras.callbacks.Callback):
         self._begun: tuple[int, float] | None = None  # steps and time at which it began
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._compiled = False
+        self._compiled, self._begun = False, None
         self._step = self._timer.step if self._timer else self._step
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -221,6 +221,8 @@ class Profiler(tf.keras.callbacks.Callback):
         due = self._compiled and self._step + 1 >= self._first
         if due and not self._begun and not self.profile:
             with self._not_counted(), terminal.silent():  # CUPTI logs at every level
+                with suppress(tf.errors.UnavailableError):  # of a `fit` that an exception ended
+                    tf.profiler.experimental.stop(save=False)
                 tf.profiler.experimental.start(self._folder)
             self._begun = self._step, time.monotonic()
 

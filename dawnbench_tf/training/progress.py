@@ -19,7 +19,8 @@ DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoi
 def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     """Returns lines for people: recipe, model, goal and seed; data and hardware; the loss."""
     recipe, task = data.recipe, data.recipe.task_row
-    examples = task.train_examples - recipe.held_out
+    every, used = task.train_examples - recipe.held_out, data.examples_per_epoch
+    examples = f"{every:,}" if used == every else f"{used:,} of {every:,}"
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     replicas = model.distribute_strategy.num_replicas_in_sync
     steps = data.epoch_steps
@@ -30,7 +31,7 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "
         f"of {', then '.join(size for size, _ in groupby(sizes))}; seed {recipe.seed}\n"
-        f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
+        f"data: {examples} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {terminal.counted(replicas, 'replica')}"
         + ", compiled by XLA" * bool(model.jit_compile)
         + "\nthe printed loss includes the penalty of weight decay" * bool(decays)

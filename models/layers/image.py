@@ -202,7 +202,9 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
       **kwargs: arguments of Keras's BatchNormalization.
 
     Raises:
-      ValueError: a training batch is larger than `group` and not a multiple of it.
+      ValueError: a training batch of known size is larger than `group` and not a multiple of it. In
+        `fit`, which knows no sizes, TensorFlow's InvalidArgumentError: drop the last batch of an
+        epoch if it has another size.
     """
 
     def __init__(self, group: int = 32, synchronized: bool = False, **kwargs: Any) -> None:
@@ -210,7 +212,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         self.group = group
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if not training:
+        if not (training and self.trainable):  # a frozen layer infers, as Keras's does
             return super().call(inputs, training=False)
         static, dynamic = inputs.shape, tf.shape(inputs)
         sizes = [dynamic[axis] if static[axis] is None else static[axis] for axis in range(4)]

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from dawnbench_tf.models import bidafs, tpu_qanets
 from dawnbench_tf.models.layers import attention, text
 from tests.models.graphs import as_graph
 
@@ -27,6 +28,18 @@ def texts(context=11, question=4, examples=3):
         return numbers, RNG.integers(0, 9, (examples, length, 16)).astype(np.int32)
 
     return [*words(context), *words(question)]
+
+
+def test_texts_have_their_channels_last_whatever_keras_is_set_to():
+    before = tf.keras.backend.image_data_format()
+    tf.keras.backend.set_image_data_format("channels_first")
+    try:
+        characters = np.ones((2, 5, 16), np.int32)
+        assert bidafs._spelling(9, 7, 0.0, None)(characters).shape == (2, 5, 7)
+        convolution = tpu_qanets.convolve(4, 3, None)
+        assert convolution(tf.ones([2, 6, 4]), tf.ones([2, 6])).shape == (2, 6, 4)
+    finally:
+        tf.keras.backend.set_image_data_format(before)
 
 
 def test_parameters_are_the_paper_s_2_6_million():

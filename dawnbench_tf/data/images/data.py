@@ -45,6 +45,10 @@ class ImageData(Data):
         return examples // batch_size if self.recipe.drop_remainder else -(-examples // batch_size)
 
     @property
+    def examples_per_epoch(self) -> int:
+        return len(self.splits.train.labels)
+
+    @property
     def epoch_steps(self) -> list[int]:
         phases = self.recipe.phases()
         counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in phases]

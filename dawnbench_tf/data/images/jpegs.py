@@ -117,7 +117,7 @@ def describe_damage(split: Split) -> str:
         try:
             tf.io.decode_jpeg(content, channels=3)
         except tf.errors.InvalidArgumentError:
-            return f"{name}: is damaged, or no RGB image; replace or remove it"
+            return f"{name}: is damaged, or no RGB image; replace it"
     return ""
 
 

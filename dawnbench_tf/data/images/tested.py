@@ -24,15 +24,15 @@ WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
 def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
     """Returns distributed batches of test images, uint8 (b, h, w, c)."""
-    # The last batch is completed with the first images; `collect` removes these. With `ratios`,
-    # width / height of each image, images are sorted by ratio, and a batch has rectangles of one
-    # shape.
+    # The last batch is completed with the last image; `collect` removes what is too much. With
+    # `ratios`, width / height of each image, images are sorted by ratio, and a batch has rectangles
+    # of one shape.
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
     steps = -(-count // batch_size)
     order = np.arange(count) if ratios is None else np.argsort(ratios, kind="stable")
-    indices = np.resize(order, steps * batch_size)
+    indices = np.pad(order, (0, steps * batch_size - count), "edge")
     plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
     def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
@@ -55,7 +55,8 @@ def _test_plan(
     heights = widths = np.full(len(indices), recipe.test_side)
     if ratios is not None:
         # The short side is test_side; the long side is rounded to a multiple of STRIDE.
-        ratios = np.clip(ratios[indices].mean(1), 1 / WIDEST, WIDEST)  # (steps,)
+        means = [ratios[np.unique(batch)].mean() for batch in indices]
+        ratios = np.clip(means, 1 / WIDEST, WIDEST)  # (steps,)
         heights, widths = (
             np.where(longer > 1, np.round(recipe.test_side * longer / STRIDE) * STRIDE, heights)
             for longer in (1 / ratios, ratios)

@@ -49,9 +49,17 @@ class QuestionData(Data):
     fixed_shape = False
 
     @cached_property
+    def _trained(self) -> tuple[Windows, list[np.ndarray]]:
+        return _training_windows(self.splits, self.recipe)
+
+    @property
     def steps_per_epoch(self) -> int:
-        _, buckets = _training_windows(self.splits, self.recipe)
-        return sum(-(-len(rows) // self.recipe.batch_size) for rows in buckets)
+        return sum(-(-len(rows) // self.recipe.batch_size) for rows in self._trained[1])
+
+    @property
+    def examples_per_epoch(self) -> int:
+        windows, buckets = self._trained
+        return len(np.unique(windows.questions[np.concatenate(buckets)]))
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         batches = self._batches(range(epoch, epoch + 1), lambda rows: [rows])
@@ -74,7 +82,7 @@ class QuestionData(Data):
         # replica; each part becomes a batch.
         encoded, recipe = self.splits, self.recipe
         names, boundaries = features.input_names(recipe), recipe.data.bucket_boundaries
-        trained, buckets = _training_windows(encoded, recipe)
+        trained, buckets = self._trained
         question_lengths = np.minimum(
             encoded.train.questions.lengths(), recipe.data.most_question_tokens
         )

@@ -48,8 +48,8 @@ def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(splits, worke
         by_worker.append([batch.numpy() for batch in dataset])
     steps = [np.concatenate(parts) for parts in zip(*by_worker, strict=True)]
     shapes = [step.shape[1:3] for step in steps]
-    # Means of the pairs' ratios: 0.35, which is cut to 0.5; 1; 1.5; and of the first again 1.1.
-    assert shapes == [(128, 64), (64, 64), (64, 96), (64, 64)]
+    # Means of the pairs' ratios: 0.35, which is cut to 0.5; 1; 1.5; and 2, of the last image alone.
+    assert shapes == [(128, 64), (64, 64), (64, 96), (64, 128)]
     shown = [np.round(step.mean((1, 2, 3)) / 30) for step in steps]
     outputs = ImageData(RECIPE, splits, None).collect(shown, 2)
     assert outputs.tolist() == splits.test.labels.tolist() == list(range(7))

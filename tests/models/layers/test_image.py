@@ -185,6 +185,10 @@ def test_one_group_equals_plain_batch_normalization():
     expected, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
+    plain.trainable = one.trainable = False  # Keras's contract: frozen statistics infer
+    expected, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    np.testing.assert_array_equal(one(IMAGES, training=False), outputs)
 
 
 @pytest.mark.both_kerases
