@@ -43,8 +43,11 @@ def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "")
         raise
     except kinds as error:
         own = str(getattr(error, "filename", None) or where) == str(where)
-        text = (own and getattr(error, "strerror", None)) or getattr(error, "message", None)
-        reason = one_line(text or error)  # `message` is TensorFlow's
+        text = (
+            (own and getattr(error, "strerror", None)) or getattr(error, "message", None) or error
+        )
+        # `message` is TensorFlow's: "{{node ...}} what is wrong [Op:...] name:".
+        reason = one_line(re.sub(r"\{\{.*?\}\} | \[Op:.*", "", str(text)))
         text = f"{fault} ({reason})" if fault else reason
         raise Refusal(f"{where}: {text}{'; ' * bool(hint)}{hint}") from None
 
