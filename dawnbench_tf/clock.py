@@ -62,8 +62,7 @@ class Clock:
 
     def switch(self, name: str, since: float | None = None) -> str:
         """Ends the running part, begins `name`; returns the part that was running."""
-        # `since`: moment, by `now()`, at which it began, not before the running part did; None:
-        # now.
+        # `since`: moment by `now()` at which it began, not before the running part; None: now.
         self._settle()
         with self._lock:
             ended = self._current

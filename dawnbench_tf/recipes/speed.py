@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +38,6 @@ FEWEST = 3  # runs that reached the threshold, for an interval
 ERROR = 0.05
 NEVER = "never"  # stands for infinity in JSON
 _NOT_THE_CURVE = {"seed", "synthetic", "name"}
-_NOT_THE_SPEED = {"data_dir", "download", "peak_tflops", *(f.name for f in fields(Credits))}
 
 
 class Phase(NamedTuple):
@@ -178,9 +177,8 @@ class SpeedTest(NamedTuple):
     def steps(self) -> int:
         """Number of steps of the first phase that were trained, with those of the first call."""
         phase = self.phases[0]
-        return phase.first[1] + sum(
-            steps for lap, steps in phase.laps if (lap, steps) != phase.first
-        )
+        later = [lap for lap in phase.laps if lap != phase.first]
+        return phase.first[1] + sum(steps for _, steps in later)
 
     def __str__(self) -> str:
         phase, end, each = self.phases[0], self.phases[-1].end, self.seconds_per_step
@@ -327,6 +325,8 @@ def predict(test: SpeedTest) -> Estimate:
       test: a recipe's timed steps.
     """
     recipe = test.recipe
+    # Without what differs from machine to machine and changes no speed.
+    options = replace(test.options, credits=Credits(), data_dir="", download=False, peak_tflops=0.0)
     hits, runs = epochs_of_evidence(recipe)
     epochs = [*hits, *[math.inf] * (runs - len(hits))] if runs else [float(recipe.epochs)]
     middle = float(np.median(epochs))
@@ -348,7 +348,7 @@ def predict(test: SpeedTest) -> Estimate:
         recipe=recipe.name,
         goal=f"{recipe.task_row.metric} {recipe.goal:g}",
         changed=changes(recipe),
-        options={k: v for k, v in to_record(test.options).items() if k not in _NOT_THE_SPEED},
+        options=to_record(options),
         batch_sizes=[phase.batch_size for phase in test.phases],
         precision=recipe.precision,
         steps_timed=sum(steps for phase in test.phases for _, steps in phase.laps),

@@ -88,9 +88,9 @@ class Profile(NamedTuple):
             share = milliseconds / total
             name = terminal.cut(name, 39)
             lines.append(f"{name:<40}{milliseconds:>12.3f}{share:>8.1%}{calls:>15.1f}")
-        kinds = [", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())]
+        kinds = ", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())
         wait = f"host waited for input: {self.input_share:.1%} of the step"
-        return "\n".join([*lines, *filter(None, kinds), wait])
+        return "\n".join(filter(None, [*lines, kinds, wait]))
 
 
 def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Profile:

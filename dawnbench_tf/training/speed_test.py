@@ -178,9 +178,9 @@ def measure(
             flops = (
                 utilization.step_flops(model, size, side) if seconds else used["flopsPerExample"]
             )
-            own = laps.laps[1:] or laps.laps
-            times = own, flops, laps.laps[0]
-            phases.append(speed.Phase(side, size, per_epoch, begin, until, *times))
+            first, *rest = laps.laps
+            own = rest or [first]
+            phases.append(speed.Phase(side, size, per_epoch, begin, until, own, flops, first))
         terminal.status("")
         test = SpeedTest(
             recipe=recipe,
