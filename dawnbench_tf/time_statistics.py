@@ -141,9 +141,6 @@ def middle(times: Times) -> Interval:
     >>> middle(Times([4.0, 1.0, np.inf, 2.0], [False] * 4))
     (2.0, 4.0)
     """
-    if not times.censored.any():
-        ordered, count = np.sort(times.seconds), len(times.seconds)
-        return float(ordered[(count - 1) // 2]), float(ordered[count // 2])
     if not len(times.reached):
         return math.inf, math.inf
     survival, _ = _survival(times)  # its first times at or below a half, and below it

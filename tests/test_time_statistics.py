@@ -122,7 +122,7 @@ def test_a_crash_after_a_second_makes_no_setting_faster():
     # By hand: 20 pairs are open; 101 is less than two of five, equal to two.
     assert versus.faster == pytest.approx((20 * 0.5 + 2 + 1) / 25)
     assert versus.speed_up == pytest.approx(101 / 101) and versus.p_value > 0.5
-    nothing = Times(np.array([1.0, 1.0]), np.array([True, True]))
+    nothing = Times(np.ones(5), np.ones(5, bool))
     assert time_statistics.compare(nothing, first) == (None,) * 5
 
 
