@@ -224,7 +224,11 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
     "channel_mean": (0.485, 0.456, 0.406),
     "channel_deviation": (0.229, 0.224, 0.225),
 }
-GOOGLE = {**RESNET50, "smallest_crop": 0.1}  # resnet_preprocessing.py: min_object_covered
+GOOGLE = {
+    **RESNET50,
+    "decays": "all_but_norms",  # 'batch_normalization' not in v.name
+    "smallest_crop": 0.1,  # resnet_preprocessing.py: min_object_covered
+}
 IMAGENET18 = {  # train_imagenet_nv.py, dataloader.py, experimental_utils.py; train.py's flags
     **RESNET50,
     "decays": "all_but_norms",  # bnwd_optim_params
@@ -391,6 +395,7 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "nesterov": False,
         "batch_size": 32768,
         "epochs": 91,  # 3,558 steps
+        "drop_remainder": True,
         "learning_rate": 34,
         "label_smoothing": 0.1,
         "trust": 0.001,

@@ -43,7 +43,8 @@ class Optimizer:
     momentum: float = setting(0.9, "momentum m of sgd, lars, muon and rmsprop", low=0, high=1)
     trust: float = setting(
         0.001,
-        "LARS trust coefficient: each kernel's learning rate is multiplied by this x |w| / |g|",
+        "LARS trust coefficient: each kernel's learning rate is multiplied by this x "
+        "|w| / (|g| + d |w|), d the weight decay",
         above=0,
     )
     beta_2: float = setting(
@@ -72,8 +73,8 @@ class Optimizer:
     weight_decay: float = setting(
         0.0,
         "weight decay d: adds the L2 penalty d / 2 x (sum of squared weights) to the loss; adamw "
-        "instead subtracts lr x d x w at each step (decoupled); with muon d is that of the weights "
-        "that SGD trains",
+        "instead subtracts lr x d x w at each step (decoupled), lars adds d x w to the gradient; "
+        "with muon d is that of the weights that SGD trains",
         low=0,
     )
     decays: str = setting(

@@ -7,7 +7,8 @@ from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Sch
 # Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
 # five epochs of warmup, cosine schedule, Nesterov momentum, label smoothing, no weight decay of BN
 # and biases, the last BN of each residual branch initialized to 0.
-# Differences: it changes brightness, contrast, saturation and lighting of images.
+# Differences: it changes brightness, contrast, saturation and lighting of images; its weights start
+# from Xavier's uniform distribution, biases at 0.
 RESNET50_V1_5 = Recipe(
     name="imagenet/resnet50_v1_5",
     task="imagenet",
@@ -41,11 +42,14 @@ RESNET26D = replace(  # the network of the fastest inference entries
 
 # Source: models/official/resnet of tensorflow/tpu: `train_batch_size` 32768, 3,558 steps; learning
 # rate and warmup for this batch size are those of lars_util.py.
+# Differences: 39 whole batches an epoch, 3,549 steps. There the loss has the decay a second time;
+# kernels start with a variance by fan-in, dense weights with a deviation of 0.01.
 RESNET50_LARS = replace(
     RESNET50_V1_5,
     name="imagenet/resnet50_lars",
     epochs=91,
     batch_size=32_768,
+    drop_remainder=True,
     optimizer=replace(
         RESNET50_V1_5.optimizer,
         name="lars",
@@ -58,12 +62,13 @@ RESNET50_LARS = replace(
 
 # Source: Google's entries of 2018-09. Their learning rate drops in one step; here over a hundredth
 # of an epoch.
-# Difference: they resize images with bicubic interpolation.
+# Differences: they resize images with bicubic interpolation; weights start as RESNET50_LARS' do.
 RESNET50_TPU = replace(
     RESNET50_V1_5,
     name="imagenet/resnet50_tpu",
     batch_size=1024,
     label_smoothing=0,
+    optimizer=replace(RESNET50_V1_5.optimizer, decays="all_but_norms"),
     schedule=Schedule(
         form="linear",
         epochs=(0, 5, 30, 30.01, 60, 60.01, 80, 80.01),
@@ -106,8 +111,9 @@ RESNET152_DAWN = replace(
 )
 
 # Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum.
-# Differences: BN's scales decay there; hue, saturation and lightness of images are shifted by at
-# most 36, 50 and 50; crops of 224 pixels are from images whose shorter side is 256 to 480 pixels.
+# Differences: BN's scales decay there; kernels start with a variance by fan-in; hue, saturation and
+# lightness of images are shifted by at most 36, 50 and 50; crops of 224 pixels are from images with
+# a shorter side of 256 to 480 pixels.
 RESNET152_MXNET = replace(
     RESNET152_DAWN,
     name="imagenet/resnet152_mxnet",

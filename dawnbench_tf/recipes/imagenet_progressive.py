@@ -13,7 +13,7 @@ Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the 
 # changes is linear in the step; step n of a phase, from 0 on, has the rate of n + 1.
 # Differences: half precision there; phases of 128 and 224 pixels are evaluated at their size there,
 # and read images that were resized to a short side of 160 or 352 pixels before, the first phase of
-# 224 pixels of 16 machines the original ones; kernels start with a variance by fan-out there;
+# 224 pixels of 16 machines the original ones; dense weights start with a deviation of 0.01 there;
 # PyTorch draws a crop's area uniformly, TensorFlow its height: of 0.08 to 1 the mean is 0.43 there
 # and 0.37 here.
 _BASE = Recipe(

@@ -108,14 +108,14 @@ def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     # It is weight_decay x (sum of squares) / 2, for a weight of `own_rate` weight_decay / own_rate.
     # `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
     # TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". Nothing
-    # is added for AdamW and for the kernels of Muon, which decay them themselves.
+    # is added for LARS, AdamW and the kernels of Muon, which decay them themselves.
     kernels = muon.kernels(model, recipe)
     shares = [
         (1 / own_rate(w, recipe), w)
         for w in model.trainable_variables
         if decays(w, recipe) and w.ref() not in kernels
     ]
-    if recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw":
+    if recipe.optimizer.weight_decay and recipe.optimizer.name not in ("lars", "adamw"):
         model.add_loss(
             lambda: (
                 recipe.optimizer.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])

@@ -153,6 +153,11 @@ def _sgd(
         "momentum_at": momentum_at,
         "trust": settings.trust if lars else 0.0,
         "rates": _rates(recipe, epoch_steps, model, kernels),
+        "decays": {
+            index: settings.weight_decay / losses.own_rate(weight, recipe)
+            for index, weight in enumerate(model.trainable_variables if lars and model else [])
+            if losses.decays(weight, recipe)
+        },
     }
     if settings.name != "muon":
         return SGD, arguments

@@ -25,8 +25,8 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     replicas = model.distribute_strategy.num_replicas_in_sync
     steps = data.epoch_steps
     sizes = [f"{steps[part.start]:,} steps of {part.batch_size}" for part in recipe.phases()]
-    # Keras logs the loss with what `add_loss` adds; AdamW decays the weights themselves.
-    decays = recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw"
+    # Keras logs the loss with what `add_loss` adds; LARS and AdamW decay the weights themselves.
+    decays = recipe.optimizer.weight_decay and recipe.optimizer.name not in ("lars", "adamw")
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "

@@ -20,9 +20,9 @@ class SGD(Averages, tf.keras.optimizers.SGD):
       rates: learning-rate multipliers, functions of the step, by a weight's index among the trained
         ones.
       momentum_at: momentum, a function of the step.
-      trust: LARS trust coefficient (You, Gitman & Ginsburg 2017, arXiv 1708.03888, in the form of
-        TensorFlow's reference models): a kernel's rate is multiplied by trust x |w| / |g|, where g
-        includes the weight decay. 0: no LARS.
+      trust: LARS trust coefficient (You, Gitman & Ginsburg 2017, arXiv 1708.03888): a kernel's
+        rate is multiplied by trust x |w| / (|g| + d |w|). 0: no LARS.
+      decays: LARS' weight decay d, which is added to the gradient g as d w, by a weight's index.
     """
 
     def __init__(
@@ -32,12 +32,13 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         rates: Rates,
         momentum_at: OfStep,
         trust: float = 0.0,
+        decays: Mapping[int, float] | None = None,
         **kwargs: Any,
     ) -> None:
         # Not by XLA, which tf-keras uses on GPUs: it would compile anew for each shape of weights.
         super().__init__(*args, jit_compile=False, **kwargs)
         self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
-        self._momentum_at = momentum_at
+        self._momentum_at, self._decays = momentum_at, dict(decays or {})
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Updates one weight on one replica; Keras calls it."""
@@ -45,6 +46,8 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         index = self._index_dict[self._var_key(variable)]
         rate = tf.cast(self.learning_rate, variable.dtype)
         rate = rate * self._scale(gradient, variable, index)
+        decay = self._decays.get(index)
+        gradient = gradient + decay * variable if decay else gradient
         kernels[self._in_velocity](
             var=variable.handle,
             accum=self.momentums[index].handle,
@@ -61,5 +64,5 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         if not self._trust or variable.shape.rank < 2:
             return scale
         norm, gradient_norm = tf.norm(variable), tf.norm(gradient)
-        ratio = self._trust * norm / gradient_norm
+        ratio = self._trust * norm / (gradient_norm + self._decays.get(index, 0.0) * norm)
         return scale * tf.where((norm > 0) & (gradient_norm > 0), ratio, tf.ones_like(ratio))

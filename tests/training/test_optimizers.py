@@ -9,7 +9,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.optimizer import USED_BY
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import optimizers, schedules
+from dawnbench_tf.training import losses, optimizers, schedules
 
 
 def seed_rate(step):
@@ -70,39 +70,38 @@ def test_quadratic_is_tensorflows_polynomial_of_the_second_power():
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_lars_is_that_of_tensorflow_s_references(nesterov):
+def test_lars_is_that_of_its_paper(nesterov):
+    """You et al. 2017, algorithm 1: the rate is trust |w| / (|g| + d |w|), the step's g + d w."""
     import tensorflow as tf
-    from official.modeling.optimization import lars
 
-    rng = np.random.default_rng(0)
-    starts = {
-        "kernel": rng.normal(size=(3, 4)),
-        "gamma": rng.normal(size=4),
-        "zero": np.zeros((2, 2)),
-    }
-    pairs = [[tf.Variable(v, name=n, dtype=tf.float32) for n, v in starts.items()] for _ in "ab"]
-    recipe = Recipe(
-        epochs=4,
-        optimizer=Optimizer(name="lars", learning_rate=3.0, trust=0.01, nesterov=nesterov),
-        schedule=Schedule(form="quadratic"),
+    rng, trust, decay = np.random.default_rng(0), 0.01, 0.1
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(2)])
+    model.build((None, 3))
+    model.layers[0].bias.assign(rng.normal(size=4))
+    model.layers[1].kernel.assign(np.zeros((4, 2)))  # without a norm: the plain rate
+    optimizer = Optimizer(
+        name="lars", learning_rate=3.0, trust=trust, nesterov=nesterov, weight_decay=decay
     )
-    ours = optimizers.build(recipe, [3])
-    theirs = lars.LARS(
-        tf.keras.optimizers.schedules.PolynomialDecay(3.0, 12, 0.0, power=2.0),
-        weight_decay_rate=0.1,
-        eeta=0.01,
-        nesterov=nesterov,
-        exclude_from_weight_decay=["gamma"],
-    )
-    for _ in range(10):
-        gradients = [tf.constant(rng.normal(size=v.shape), tf.float32) for v in pairs[0]]
-        decayed = [
-            g + 0.1 * v if v.shape.rank > 1 else g for g, v in zip(gradients, pairs[0], strict=True)
-        ]  # as the loss's L2 has it
-        ours.apply_gradients(zip(decayed, pairs[0], strict=True))
-        theirs.apply_gradients(zip(gradients, pairs[1], strict=True))
-        for one, other in zip(*pairs, strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
+    recipe = Recipe(epochs=4, optimizer=optimizer, schedule=Schedule(form="quadratic"))
+    losses.add_weight_decay(model, recipe)
+    assert not model.losses
+    ours, weights = optimizers.build(recipe, [3], model), model.trainable_variables
+    wanted = [weight.numpy().astype(float) for weight in weights]
+    momenta = [np.zeros(w.shape) for w in wanted]
+    for step in range(10):
+        gradients = [rng.normal(size=w.shape) for w in wanted]
+        ours.apply_gradients(
+            zip([tf.constant(g, tf.float32) for g in gradients], weights, strict=True)
+        )
+        for w, g, v, weight in zip(wanted, gradients, momenta, weights, strict=True):
+            rate = 3.0 * (1 - step / 12) ** 2
+            if w.ndim > 1:
+                norm = np.linalg.norm(w)
+                rate *= trust * norm / (np.linalg.norm(g) + decay * norm) if norm else 1.0
+                g = g + decay * w
+            v[:] = 0.9 * v - rate * g
+            w += 0.9 * v - rate * g if nesterov else v
+            np.testing.assert_allclose(weight, w, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
