@@ -31,7 +31,7 @@ class LayerClasses(NamedTuple):
 
 
 KERAS = LayerClasses()
-# For training: faster on CPUs, exact gradients of biases in 16 bits, unbiased moving variances,
+# For training: faster on CPUs, gradients of biases summed in float32, unbiased moving variances,
 # random states in checkpoints.
 TRAINING = LayerClasses(
     convolution.Conv2D,

@@ -16,7 +16,7 @@ from .text import NEVER, Unmasked
 
 def _softmax(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Softmax of logits (batch, tokens) over the tokens for which mask (batch, tokens) is true."""
-    logits = tf.where(mask, tf.cast(logits, tf.float32), NEVER)
+    logits = tf.where(mask, widen(logits), NEVER)
     # Without the reshape TensorFlow's graph optimizer does not know the rank.
     return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))
 
@@ -117,7 +117,7 @@ class AlignedQuestion(Unmasked):
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         context_keys, question_keys, values, question_mask = inputs
-        scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
+        scores = widen(tf.matmul(context_keys, question_keys, transpose_b=True))
         weights = tf.nn.softmax(tf.where(question_mask[:, None, :], scores, NEVER))
         return tf.matmul(tf.cast(weights, values.dtype), values)
 
@@ -182,7 +182,7 @@ class ScaledDotProductAttention(Unmasked):
     def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
         queries, keys, values = (_split_heads(x, self.heads) for x in inputs[:3])
         queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
-        scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
+        scores = widen(tf.matmul(queries, keys, transpose_b=True))
         weights = tf.nn.softmax(tf.where(inputs[3][:, None, None, :], scores, NEVER))
         weights = self.drop(tf.cast(weights, values.dtype), training=training)
         return _join_heads(tf.matmul(weights, values))
@@ -218,6 +218,6 @@ class MultiLevelAttention(Unmasked):
         context_keys, question_keys, values = (
             _split_heads(x, self.levels) for x in (context_keys, question_keys, values)
         )
-        scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
+        scores = widen(tf.matmul(context_keys, question_keys, transpose_b=True))
         weights = tf.nn.softmax(tf.where(question_mask[:, None, None, :], scores, NEVER))
         return _join_heads(tf.matmul(tf.cast(weights, values.dtype), values))

@@ -1,4 +1,4 @@
-"""Weights that are broadcast over pixels or tokens, with exact gradients in 16 bits.
+"""Weights that are broadcast over pixels or tokens, with gradients summed in float32.
 
 The gradient of a bias, or of a scale, is a sum over the batch, and over pixels or tokens: up to a
 million terms. TensorFlow 2.20 adds up 16-bit terms in 16 bits in these operations:
@@ -7,8 +7,8 @@ million terms. TensorFlow 2.20 adds up 16-bit terms in 16 bits in these operatio
     Sum                  float16, on CPUs and GPUs; bfloat16's sums are in float32
     UnsortedSegmentSum   both, everywhere: the gradient of a gather
 
-The functions and layers here sum in float32. In float32 and float64 they are TensorFlow's and
-Keras's own.
+The functions and layers here sum in float32; the sum is rounded to the terms' dtype. In float32 and
+float64 they are TensorFlow's and Keras's own.
 """
 
 from collections.abc import Callable
@@ -94,7 +94,7 @@ def multiply(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
 
 @register
 class Dense(tf.keras.layers.Dense):
-    """Keras's dense layer; in 16 bits its bias has an exact gradient."""
+    """Keras's dense layer; in 16 bits its bias's gradient is summed in float32."""
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         if not self.use_bias or inputs.dtype.size >= 4:
@@ -105,7 +105,7 @@ class Dense(tf.keras.layers.Dense):
 
 @register
 class SeparableConv1D(tf.keras.layers.SeparableConv1D):
-    """Keras's layer; in 16 bits bias and depthwise kernel have exact gradients.
+    """Keras's layer; in 16 bits bias and depthwise kernel have gradients summed in float32.
 
     TensorFlow's GPU kernel adds up the depthwise kernel's gradient in 16 bits. With a dilation,
     causal padding or channels first, all is Keras's.

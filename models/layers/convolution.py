@@ -17,7 +17,7 @@ class Conv2D(tf.keras.layers.Conv2D):
 
     That is the case in bfloat16 on CPUs, for 3x3 kernels on small maps with many channels. oneDNN's
     gradient takes 1.5 (maps of 7x7) to 3 times (3x3) as long as nine matrix products, one for each
-    element (row, column) of the kernel. In 16 bits the bias has an exact gradient, unless
+    element (row, column) of the kernel. In 16 bits the bias's gradient is summed in float32, unless
     there are groups.
     """
 

@@ -191,7 +191,7 @@ class SRU(Unmasked):
     def _states(self, candidate: tf.Tensor, f: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Computes c of both directions; arguments and result (batch, tokens, 2, hidden)."""
         is_token = mask[:, :, None, None]
-        f, candidate = tf.cast(f, tf.float32), tf.cast(candidate, tf.float32)
+        f, candidate = broadcast.widen(f), broadcast.widen(candidate)
         # At padding c[t] = 1 x c[t - 1] + 0: the state passes through, in either direction.
         decays = tf.where(is_token, f, 1.0)
         added = tf.where(is_token, (1 - f) * candidate, 0.0)

@@ -255,8 +255,9 @@ class PositionSignal(tf.keras.layers.Layer):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         count = x.shape[-1] // 2  # of wavelengths; frequencies fall geometrically from 1 to 1e-4
-        exponents = -tf.range(count, dtype=tf.float32) * (math.log(1e4) / max(count - 1, 1))
-        positions = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None]
+        dtype = tf.float64 if x.dtype == tf.float64 else tf.float32
+        exponents = -tf.range(count, dtype=dtype) * (math.log(1e4) / max(count - 1, 1))
+        positions = tf.range(tf.cast(tf.shape(x)[1], dtype), dtype=dtype)[:, None]
         angles = positions * tf.exp(exponents)  # (tokens, wavelengths)
         signal = tf.concat([tf.sin(angles), tf.cos(angles)], 1)
         return x + tf.cast(tf.pad(signal, [[0, 0], [0, x.shape[-1] % 2]]), x.dtype)

@@ -79,11 +79,11 @@ def plain(model, words, matches, tags, question):
 
 
 def test_logits_equal_plain_numpy():
-    model, inputs = reader(), texts()
+    model, inputs = reader(dtype="float64"), texts()
     outputs = as_graph(model)(inputs)
     assert np.abs(outputs).max() > 0.5
     for example, output in zip(zip(*inputs, strict=True), outputs, strict=True):
-        np.testing.assert_allclose(output, plain(model, *example), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(output, plain(model, *example), atol=1e-12)
 
 
 def test_parameters_equal_a_count_by_hand():

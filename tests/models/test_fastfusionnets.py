@@ -102,12 +102,12 @@ class Plain:
 
 
 def test_logits_equal_plain_numpy():
-    model, inputs = reader(), texts()
+    model, inputs = reader(dtype="float64"), texts()
     outputs = model(inputs, training=False).numpy()
     assert np.abs(outputs).max() > 0.5
     plain = Plain(model)
     for example, output in zip(zip(*inputs, strict=True), outputs, strict=True):
-        np.testing.assert_allclose(output, plain.logits(*example), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(output, plain.logits(*example), atol=1e-12)
 
 
 def test_parameters_equal_a_count_by_hand():

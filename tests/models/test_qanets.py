@@ -82,10 +82,10 @@ class Deep(Plain):
 
 
 def test_logits_equal_plain_numpy():
-    model, inputs = reader(), texts()
+    model, inputs = reader(dtype="float64"), texts()
     expected = Deep(model).logits(*inputs)
     assert np.abs(expected).max() > 0.5
-    np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model(inputs, training=False), expected, atol=1e-12)
 
 
 def test_parameters_equal_a_count_by_hand():
