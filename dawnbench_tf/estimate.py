@@ -151,7 +151,7 @@ def estimate_all(
     """
     last, rows = time.monotonic() + Options(seconds=float(seconds)).seconds, []
     for number, recipe in enumerate(chosen):
-        left = last - time.monotonic()
+        left = max(last - time.monotonic(), 0.0)
         share = left / (len(chosen) - number)
         terminal.status(f"{recipe.name} ({number + 1} of {len(chosen)}): up to {share:.0f} s")
         try:

@@ -123,9 +123,9 @@ def _in_frame(
     argv: list[str],
 ) -> int | None:
     """Runs `main`; what it raises for the user becomes one line and an exit status."""
-    for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, interrupt)
+    ours = [n for n in SIGNALS if signal.getsignal(n) != signal.SIG_IGN]  # as nohup has it
+    for number in ours:
+        signal.signal(number, interrupt)
     try:
         for name, table in tables.items():
             if flags.FLAGS[name].value == "?":
@@ -134,7 +134,12 @@ def _in_frame(
                     lines = [cut(line, columns(sys.stdout)) for line in lines]
                 print("\n".join(lines), flush=True)
                 return 0
-        status = main(read(options), argv[1:])
+        try:
+            status = main(read(options), argv[1:])
+        except Exception:  # perhaps TensorFlow's, in place of `interrupt`'s
+            if taken := [n for n in ours if signal.getsignal(n) == signal.SIG_IGN]:
+                raise KeyboardInterrupt(taken[0]) from None
+            raise
         sys.stdout.flush()
         return status
     except Refusal as refusal:

@@ -171,7 +171,9 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
         best = answers[0]
         values = {"question": question, **best._asdict()}
         values |= {"others": [answer._asdict() for answer in answers[1:]]} if options.json else {}
-        others = "; ".join(f"{shown(a.text)} ({a.probability:.3f})" for a in answers[1:])
+        others = "; ".join(
+            f"{shown(' '.join(a.text.split()))} ({a.probability:.3f})" for a in answers[1:]
+        )
         text = [show(context, best), *([f"others: {others}"] if others else [])]
         yield values, "\n".join([*[question] * (len(questions) > 1), *text])
 

@@ -93,6 +93,8 @@ class Options:
             files.check_figure(Path(self.plot))
         if self.json + self.csv + self.evidence > 1:
             raise Refusal("--json, --csv and --evidence are three forms of a report; choose one")
+        if self.dry_run and (self.json or self.csv or self.evidence):
+            refuse("dry_run", True, "prints the plan; --json, --csv and --evidence are of a report")
 
 
 def main(options: Options, arguments: list[str]) -> int:
@@ -261,7 +263,7 @@ def _parse_level(text: str) -> int | float | str:
 
 def report(options: Options, folders: list[Path]) -> int:
     """Reports one study, or two side by side, as page and text, JSON or CSV; returns the status."""
-    studies, lines, path = write_report(folders)
+    studies, lines, path = _read_report(folders)
     from dawnbench_tf.studies import figures, reports
 
     if options.plot:
@@ -276,7 +278,9 @@ def report(options: Options, folders: list[Path]) -> int:
         for results in studies:
             parts += [f"{reports.printable([results.study.name])}:"] * len(studies[1:])
             parts.append(reports.format_text(results, shlex.join(words)))
-        print(terminal.wrapped("\n\n".join(parts)), path, sep="\n\n")
+        print(terminal.wrapped("\n\n".join(parts)), flush=True)
+        reports.write_page(path, studies, lines)
+        print("", path, sep="\n")
     return 0
 
 
@@ -296,7 +300,15 @@ def write_report(
     """
     from dawnbench_tf.studies import reports  # slow: a second
 
-    folders = files.paths(folders)
+    studies, lines, path = _read_report(files.paths(folders))
+    reports.write_page(path, studies, lines)
+    return studies, lines, path
+
+
+def _read_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Path]":
+    """Returns what `write_report` does, and writes nothing."""
+    from dawnbench_tf.studies import reports
+
     if not 1 <= len(folders) <= 2:
         raise Refusal("report: should be followed by the folder of a study, or of two")
     studies = [reports.load(folder) for folder in folders]
@@ -307,9 +319,7 @@ def write_report(
         pairs = zip(studies, names, strict=True)
         studies = [r._replace(study=replace(r.study, name=name)) for r, name in pairs]
     lines = reports.compare_studies(studies[0], studies[1], names) if studies[1:] else []
-    path = folders[0] / (f"versus-{end}.html" if lines else REPORT_PAGE)
-    reports.write_page(path, studies, lines)
-    return studies, lines, path
+    return studies, lines, folders[0] / (f"versus-{end}.html" if lines else REPORT_PAGE)
 
 
 if __name__ == "__main__":

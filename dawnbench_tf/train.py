@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -212,7 +213,8 @@ def train(
 
 
 def _new_folder(recipe: Recipe) -> str:
-    return f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+    begun = time.strftime("%Y%m%d-%H%M%S")  # not alone: several may begin in the same second
+    return f"runs/{recipe.name.replace('/', '-')}-{begun}-{os.urandom(2).hex()}"
 
 
 def _recorded(
@@ -247,6 +249,9 @@ def _recorded(
     machine = [saver.machine, *saver.machines][-1]  # perhaps another one trained
     speed = used.get("examplesPerSecond")
     entry = run_entry.training_entry(run, options, machine, speed, facts)
+    with suppress(Refusal):  # a damaged one
+        if session.finished and run.entry:  # the day of the measurement
+            entry = replace(entry, timestamp=run.entry.timestamp)
     run_entry.write(folder.path, entry)
     if run.rows:
         price = options.credits.cost_per_hour

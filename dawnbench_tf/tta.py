@@ -695,7 +695,7 @@ def _reaches(value: float, threshold: float, sign: int) -> bool:
 
 def _direction(metric: str) -> str:
     """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
-    words = re.findall("f1|[a-z]+", re.sub("([A-Z])", r"_\1", metric).lower())
+    words = re.findall("f1|[a-z]+", re.sub("([a-z0-9])([A-Z])", r"\1_\2", metric).lower())
     words = [word for word in words if word in _MAX | _MIN]
     words = [word for word in words if word != "top"] or words  # top1_err, error_top1
     modes = ["max" if word in _MAX else "min" for word in words]

@@ -1,5 +1,6 @@
 """Flags from fields: what --help shows, what a wrong one is told, and that TensorFlow stays out."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -161,3 +162,19 @@ def test_a_working_folder_that_is_gone_is_one_line(monkeypatch, tmp_path, capsys
     (line,) = capsys.readouterr().err.splitlines()
     assert ended.value.code == 1 and "working or the temporary folder: can't be opened" in line
     assert "disk" in [row.name for row in islice(doctor.examine(steps=False), 5)]
+
+
+def test_an_error_that_an_interrupt_causes_is_the_interrupt(monkeypatch, tmp_path, capsys):
+    def main(*_):
+        with contextlib.suppress(KeyboardInterrupt):  # as TensorFlow's bindings do
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("MISMATCH of exception types")
+
+    monkeypatch.setattr(flags, "read", lambda _: None)
+    monkeypatch.setattr(terminal, "_shows", True)
+    monkeypatch.setattr(flags, "SECONDS_TO_UNWIND", 100)
+    monkeypatch.setattr(flags, "exit_with", lambda line, status, **_: sys.exit((line, status)))
+    with flags.handling_signals(signal.default_int_handler), pytest.raises(SystemExit) as ended:
+        flags._in_frame(main, object, {}, "go on", [""])
+    assert ended.value.code == ("interrupted; go on", 143)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

@@ -46,6 +46,7 @@ def test_a_report_s_flags_are_checked_before_the_runs():
     for values, line in (
         ({"plot": "x.gif"}, "^--plot=x.gif: should end in one of .png"),
         ({"json": True, "csv": True}, "are three forms of a report; choose one"),
+        ({"json": True, "dry_run": True}, "^--dry_run=true: prints the plan; --json, --csv and"),
     ):
         with pytest.raises(Refusal, match=line):
             study.Options(**values)
@@ -159,6 +160,8 @@ def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_
     first, second = json.loads(ended.stdout)
     assert first["study"]["name"] == "a" and len(second["runs"]) == 6
     assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert not list(tmp_path.glob("*/*.html"))  # a colleague's folder may be read-only
+    study.write_report([tmp_path / "a", tmp_path / "b"])
     assert "a 11.0 s" in (tmp_path / "a/versus-b.html").read_text()
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dawnbench_tf import recipes, run_folder, runs
+from dawnbench_tf import recipes, run_folder, runs, train
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -50,10 +50,15 @@ def test_the_default_reaches_its_threshold_and_leaves_an_entry(trained_digits):
 def test_a_finished_run_is_told_again_and_trains_nothing(command, trained_digits, tmp_path):
     entry, lines = entry_of(trained_digits / "run")
     shutil.copytree(trained_digits / "run", tmp_path / "out")
+    (path,) = (tmp_path / "out").rglob("train/*.json")
+    path.write_text(path.read_text().replace(entry["timestamp"], "2026-01-31"))
     again = command("--output_dir=out", *ENTRY)
     assert again.returncode == 0 and "epoch 1/" not in again.stderr
     entry_again, lines_again = entry_of(tmp_path / "out")
-    assert lines_again == lines
+    assert lines_again == lines and entry_again["timestamp"] == "2026-01-31"  # it trained then
+    assert train._new_folder(recipes.get("digits/resnet8")) != train._new_folder(
+        recipes.get("digits/resnet8")
+    )
     once, more = (item["misc"]["clockSeconds"] for item in (entry, entry_again))
     assert more["load"] == once["load"] and more["import"] == once["import"]
 

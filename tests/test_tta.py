@@ -266,7 +266,16 @@ def test_the_mode_is_told_by_the_metric_s_name():
     for name in METRICS:
         assert TimeToAccuracy(0.1, name).mode == "min", name
     own = {task.metric for task in TASKS.values()}
-    for name in (*own, "val_accuracy", "acc", "auc_1", "sparse_categorical_accuracy", "f1_score"):
+    for name in (
+        *own,
+        "val_accuracy",
+        "acc",
+        "auc_1",
+        "val_AUC",
+        "topAccuracy",
+        "sparse_categorical_accuracy",
+        "f1_score",
+    ):
         assert TimeToAccuracy(0.1, name).mode == "max", name
 
 

@@ -249,7 +249,9 @@ def open(
       that were 0, from the data.
 
     Raises:
-      Refusal: files are missing, or are not the published data.
+      Refusal: files are missing, or hold other examples than the recipe's task says. `train` takes
+        any part of SQuAD, and so does this function for
+        `recipe.with_values(task=recipe.whole_task.without_counts())`.
 
     >>> from dawnbench_tf import recipes
     >>> digits = open(recipes.get("digits/resnet8"))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from dawnbench_tf.inference.serving import Served
+from dawnbench_tf.refusals import Refusal
 
 OPSET = 18  # ONNX operator set; the newest that tf2onnx 1.17 writes
 
@@ -48,6 +49,8 @@ def freeze(model: tf.keras.Model, served: Served) -> Any:
 def flatbuffer(served: Served, precision: str) -> bytes:
     """Converts a model of fixed shape to LiteRT's format; returns the content of a .tflite file."""
     # int8: weights and activations, calibrated on training examples; inputs, outputs: float32.
+    if not served.fixed_shape:
+        raise Refusal("LiteRT's converter fixes the length of text; exports.onnx takes any length")
     model = served.build("float32")
     # Given the Keras model, TensorFlow also saves each layer's functions: 5 s instead of 1.
     weights = tf.Module()

@@ -37,13 +37,14 @@ class Questions:
     tuned_words: int = setting(
         0,
         "number N of word vectors that are fine-tuned: those of the N most frequent words of "
-        "questions; all other pretrained vectors stay fixed",
+        "questions; all other pretrained vectors stay fixed; without any, as in an embedded data "
+        "set or with --word_vectors=none, all are learned",
         low=0,
     )
     learned_words: bool = setting(
         True,
         "learn vectors for frequent words without a pretrained one; if not, these words are "
-        "unknown tokens; --word_vectors=none learns all",
+        "unknown tokens; without pretrained vectors all are learned",
     )
     most_question_tokens: int = setting(
         30,
@@ -76,8 +77,11 @@ class Questions:
             reason = "is required for" if wordpiece else "is for"
             expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
             refuse("sequence_length", self.sequence_length, expected)
-        if not wordpiece and self.document_stride != Questions.document_stride:
-            refuse("document_stride", self.document_stride, "is for --tokenizer=wordpiece")
+        unused = ("word_vectors", "tuned_words", "learned_words")
+        for name in unused if wordpiece else ("document_stride",):
+            if getattr(self, name) != getattr(Questions, name):
+                expected = "has no effect with" if wordpiece else "is for"
+                refuse(name, getattr(self, name), f"{expected} --tokenizer=wordpiece")
         shortest = self.most_question_tokens + 4  # [CLS], two [SEP], a WordPiece of the passage
         if self.sequence_length and self.sequence_length < shortest:
             expected = f"should be at least most_question_tokens + 4 = {shortest}"

@@ -10,7 +10,7 @@ import numpy as np
 from dawnbench_tf import recipes, time_statistics
 from dawnbench_tf.clock import in_units
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.studies import summaries
+from dawnbench_tf.studies import outcomes, summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Summary
 from dawnbench_tf.terminal import counted
@@ -36,6 +36,12 @@ def _describe_runs(results: Results) -> str:
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
     ended = Counter(summaries.status_at(outcome, results.thresholds[-1]) for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
+    later = sum(
+        outcome.status == outcomes.CRASHED
+        and summaries.status_at(outcome, results.thresholds[-1]) == outcomes.REACHED
+        for outcome in runs
+    )
+    parts += f"; {later} of those that reached it crashed later" * bool(later)
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
     count = f"{len(results.settings)} settings" if results.settings[1:] else "one setting"

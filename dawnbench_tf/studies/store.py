@@ -52,6 +52,8 @@ def _difference(theirs: Any, ours: Any, name: str = "") -> str:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         key = next(k for k in (*ours, *theirs) if ours.get(k) != theirs.get(k))
         return _difference(theirs.get(key), ours.get(key), f"{name}.{key}".strip("."))
+    if isinstance(theirs, list) and isinstance(ours, list):
+        return f"{len(theirs)} {name}, not {len(ours)}"
     texts = ("none" if value is None else one_line(shown(value), 60) for value in (theirs, ours))
     return "{}={}, not {}".format(name, *texts)
 

@@ -14,7 +14,7 @@ from dawnbench_tf import files, run_folder
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.run_folder import ROWS, STATE, WEIGHTS, Checkpoint, RunFolder
-from dawnbench_tf.training import averages
+from dawnbench_tf.training import averages, strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -72,6 +72,8 @@ class Saver(tf.keras.callbacks.Callback):
         with self.timer.clock.part("checkpoint"):
             try:
                 self._write(epochs)
+            except strategies.LOST_WORKER:  # reading the weights may need all
+                raise
             except (OSError, tf.errors.OpError) as error:
                 raise files.cannot_write(self.folder.path, error) from None
 

@@ -308,14 +308,6 @@ class Calls(tf.keras.callbacks.Callback):
         self.model._steps_per_execution.assign(min(count, left) if left > 0 else count)
 
 
-_LOST_WORKER_ERRORS = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.DeadlineExceededError,
-)
-
-
 @contextmanager
 def refusing(
     recipe: Recipe, folder: Path | None, advice: Callable[[], str] = lambda: "lower it"
@@ -327,7 +319,7 @@ def refusing(
     except (tf.errors.ResourceExhaustedError, MemoryError):
         text = f"does not fit into the device's memory; {advice()}"
         refuse("batch_size", recipe.batch_size, text)
-    except _LOST_WORKER_ERRORS:
+    except strategies.LOST_WORKER:
         raise Refusal("a worker was lost; the same command on all workers continues") from None
     except OSError as error:
         raise files.cannot_write(folder or Path("."), error) from None
@@ -379,6 +371,6 @@ def check_agreement(
         return
     # A barrier: no worker exits before all have read the facts. It is a new tf.function: a second
     # call of the first one would meet workers that still wait for that one's values.
-    with suppress(*_LOST_WORKER_ERRORS):
+    with suppress(*strategies.LOST_WORKER):
         tf.function(gathered)()
     raise Refusal(reason)

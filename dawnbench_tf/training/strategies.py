@@ -29,6 +29,12 @@ from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 
 SECONDS_TO_REACH_A_TPU = 5
+LOST_WORKER = (  # errors of the other workers when one is lost
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
 _ONE_DEVICE = ("off", "one_device")  # strategies without communication
 
 

@@ -122,6 +122,8 @@ def test_lite_rt_s_export_is_folded_and_of_batch_size_1(small):
     assert counts["CONV_2D"] == 7 and counts["ADD"] == 3  # the sums of its blocks, no BN
     assert not {"MUL", "SUB", "RSQRT", "FUSED_BATCH_NORM"} & set(counts)
     assert [list(item["shape"]) for item in interpreter.get_input_details()] == [[1, 32, 32, 3]]
+    with pytest.raises(Refusal, match="LiteRT's converter fixes the length of text"):
+        exports.flatbuffer(small[0]._replace(fixed_shape=False), "float32")
 
 
 def test_the_onnx_export_is_folded_and_of_batch_size_1(small):

@@ -272,6 +272,8 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
         Refusal, match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf"
     ):
         claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
+    with pytest.raises(Refusal, match="holds study sample with 1 factors, not 0; name another"):
+        claim(tmp_path / "a", samples.study(factors=()))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/thesis.txt").touch()
     with pytest.raises(Refusal, match="holds other files and no study"):

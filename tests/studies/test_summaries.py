@@ -1,10 +1,11 @@
 """Summaries and comparisons of settings: hand-computed cases."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
-from dawnbench_tf.studies import outcomes, summaries
+from dawnbench_tf.studies import findings, outcomes, summaries
 from dawnbench_tf.studies.grid import Factor, Level
 from dawnbench_tf.studies.summaries import Setting
 from tests.studies import samples
@@ -139,3 +140,6 @@ def test_a_run_that_reached_the_threshold_and_then_crashed_reached_it():
     crashed = samples.outcome()._replace(status=outcomes.CRASHED, reason="ended by SIGSEGV")
     assert summaries.status_at(crashed, 98.0) == outcomes.REACHED
     assert summaries.status_at(crashed, 99.9) == outcomes.CRASHED
+    runs = [setting(("a",), 10.0)._replace(outcomes=[samples.outcome(), crashed])]
+    line = findings._describe_runs(SimpleNamespace(settings=runs, thresholds=[98.0], planned=2))
+    assert line == "2 runs in one setting: 2 reached; 1 of those that reached it crashed later."

@@ -2,6 +2,7 @@
 
 import json
 import os
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -82,12 +83,17 @@ def test_half_a_checkpoint_does_not_count(tmp_path):
     assert restore(saver(tmp_path)[1]) == 1
 
 
-def test_the_clock_written_last_counts_not_the_checkpoint_s(tmp_path):
+def test_the_clock_written_last_counts_not_the_checkpoint_s(tmp_path, monkeypatch):
     fit(saver(tmp_path), 0, 1)
     (tmp_path / "clock.json").write_text(json.dumps({"train": 5000.0}))  # as 0.1.0 wrote it
     keeper = saver(tmp_path)[1]
     restore(keeper)
     assert 5000.0 <= keeper.timer.clock.parts()["train"] < 5000.1
+    lost = tf.errors.UnavailableError(None, None, "a peer is gone")
+    for error, kind in ((lost, tf.errors.UnavailableError), (OSError(28, "full"), Refusal)):
+        monkeypatch.setattr(keeper, "_write", Mock(side_effect=error))
+        with pytest.raises(kind):
+            keeper._save(9)
 
 
 DAMAGED = (None, b"", b"[]", b"null", b'{"train":"x"}', b'{"train":NaN}', b'{"train":1e400}')

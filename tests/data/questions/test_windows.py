@@ -193,6 +193,9 @@ def test_fields_that_go_together_are_named(change, words):
         recipes.get("squad/bert_tiny", **change)
 
 
-def test_a_stride_without_windows_is_refused():
+def test_a_stride_without_windows_and_word_vectors_with_wordpieces_are_refused():
     with pytest.raises(Refusal, match="^--document_stride=64: is for --tokenizer=wordpiece"):
         recipes.get("squad/drqa", document_stride=64)
+    for name, value in (("tuned_words", 9), ("word_vectors", "none"), ("learned_words", False)):
+        with pytest.raises(Refusal, match=f"{name}.*: has no effect with --tokenizer=wordpiece"):
+            recipes.get("squad/bert_tiny", **{name: value})
