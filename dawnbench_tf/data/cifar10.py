@@ -73,15 +73,21 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 def _from_batches(
     path: Path, names: list[str], parse: Callable[[str, bytes], tuple[np.ndarray, np.ndarray]]
 ) -> Splits:
-    """Reads the six batches from a folder or an archive."""
+    """Reads the six batches from a folder or an archive; `parse` returns pixels and labels."""
     contents = archives.read_members(path, names)
-    batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
-    images, labels = zip(*batches, strict=True)
+    train = (len(names) - 1) * _PER_BATCH
+    images = np.empty((train + _PER_BATCH, 32, 32, 3), np.uint8)
+    labels = np.empty(len(images), np.int64)
+    for begin, name in zip(range(0, len(images), _PER_BATCH), names, strict=True):
+        part = slice(begin, begin + _PER_BATCH)
+        flat, labels[part] = parse(f"{path}/{name}", contents.pop(name))
+        for channel in range(3):  # four times as fast as a transposition of all
+            images[part, ..., channel] = flat.reshape(_PER_BATCH, 3, 32, 32)[:, channel]
     # Checksums are published for archives, not for extracted folders.
     verified = archives.is_published(path, PUBLISHED) if path.is_file() else None
     return Splits(
-        in_memory(np.concatenate(images[:5]), np.concatenate(labels[:5])),
-        in_memory(images[5], labels[5]),
+        in_memory(images[:train], labels[:train]),
+        in_memory(images[train:], labels[train:]),
         Origin(path.name, verified),
     )
 
@@ -93,7 +99,7 @@ def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         text = f"{len(content)} bytes, should be {wanted} (10,000 records)"
         raise Refusal(f"{where}: {text}; fetch it again")
     records = np.frombuffer(content, np.uint8).reshape(_PER_BATCH, 1 + _PIXELS)
-    return _to_nhwc(records[:, 1:]), records[:, 0].astype(np.int64)
+    return records[:, 1:], records[:, 0]
 
 
 def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +113,7 @@ def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     if not is_data or not _are_labels(labels):
         text = "data should be uint8 (10000, 3072), labels as many whole numbers"
         raise Refusal(f"{where}: {text}; damaged or not CIFAR-10")
-    return _to_nhwc(data), np.asarray(labels, np.int64)
+    return data, np.asarray(labels, np.int64)
 
 
 def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
@@ -143,10 +149,6 @@ def _are_labels(labels: Any) -> bool:
         return labels.shape == (_PER_BATCH,) and labels.dtype.kind in "iu"
     whole = isinstance(labels, list) and all(type(label) is int for label in labels)
     return whole and len(labels) == _PER_BATCH and max(map(abs, labels)) < 2**31
-
-
-def _to_nhwc(flat: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
 def _from_tfds(root: Path, download: bool) -> Splits:

@@ -18,6 +18,9 @@ _REFUSED = (
     "DUP POP POP_MARK INST OBJ NEWOBJ_EX PERSID EXT1 EXT2 EXT4 BYTEARRAY8 NEXT_BUFFER "
     "READONLY_BUFFER"
 ).split()
+_CONSTANTS = {  # instructions that put one value
+    code.name for code in pickletools.opcodes if not code.stack_before and code.stack_after
+} - {"MARK", "GET", "BINGET", "LONG_BINGET", *_REFUSED}
 
 
 class Call:
@@ -128,6 +131,9 @@ def _check(stream: BinaryIO) -> None:
             raise ValueError(f"more than {MOST_INSTRUCTIONS:,} instructions")
         if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
             raise ValueError(f"it contains a number of {argument.bit_length():,} bits")
+        if code.name in _CONSTANTS:  # most instructions
+            stack.append(1)
+            continue
         if code.name in _REFUSED:
             raise ValueError(f"instruction {code.name} is not allowed")
         if "GET" in code.name:
