@@ -10,6 +10,7 @@ import tensorflow as tf
 from .registration import register
 
 
+@tf.autograph.experimental.do_not_convert  # as networks.build: half a second
 def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.Model:
     """Returns a classifier that averages the logits of `model` over a recipe's `test_views`.
 
