@@ -52,8 +52,8 @@ RESNET50_TENSORPACK = Recipe(
 # Source: examples/cifar10.py and basenet/lr.py of basenet, at the commit that the entry names. The
 # learning rate rises to 0.1 before epoch 15, continues from 0.105 and falls to 0.005, then to 0; in
 # the last five epochs it is 0.0005.
-# Differences: half precision there, also in BN; the last batch of an epoch has 80 images there,
-# here it is filled up.
+# Differences: half precision there, in BN too, whose scales start uniform in [0, 1). The last batch
+# has 80 images there, here it is filled up.
 BASENET = Recipe(
     name="cifar10/basenet",
     task="cifar10",

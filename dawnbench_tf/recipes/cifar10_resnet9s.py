@@ -6,8 +6,8 @@ from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Sch
 
 # Source: dawn.py of cifar10-fast, at the commit that the entry names. Its loss is the sum over the
 # batch, its rate is divided and its decay multiplied by 512: equal to ours, whose loss is the mean.
-# Its optimizer counts a step before it reads the schedule: step n (from 0; 97 per epoch) has the
-# rate of n + 1. So each corner is a step earlier.
+# The second entry's code counts a step before it reads the schedule: step n (from 0; 97 per epoch)
+# has the rate of n + 1. So each corner is a step earlier; in Page's first version it is not.
 # Difference: half precision there.
 _PAGE_STEPS = 50_000 // 512
 _STEP = 1 / _PAGE_STEPS
@@ -32,7 +32,7 @@ RESNET9_24EP = Recipe(
 )
 
 # Source: new_dawn.py of cifar10-fast. BN's shifts, its only biases, have 64 times the learning rate
-# and a 64th of the decay; BN's scales are frozen. Its optimizer counts steps like dawn.py's.
+# and a 64th of the decay; BN's scales are frozen. Its optimizer counts a step first, too.
 # Differences: its averages are updated after steps 1, 6, ..., 96 of each epoch, 200 times in all;
 # here after every fifth step of the run, 194 times. Its evaluation uses, from the second epoch on,
 # the moving statistics of the first ghost group; here it uses the mean of all groups.
@@ -65,7 +65,8 @@ BAIDUNET9 = replace(
 
 # Source: train.py of CIFAR10-Inference-BaiduNet8, whose network an inference entry timed. Cutout is
 # before the standardization there, so its squares are black.
-# Difference: the last batch of an epoch has 80 images there; here it is filled up.
+# Differences: an epoch's last batch has 80 images there; here it is filled up. BN's scales start
+# uniform in [0, 1) there, as PyTorch had it before 1.2, also in the next recipe and in BAIDUNET9P.
 BAIDUNET8 = Recipe(
     name="cifar10/baidunet8",
     task="cifar10",
@@ -126,9 +127,10 @@ RESNET9_KAKAO_4GPU = replace(
 
 # Source: ml-cifar-10-faster: new_dawn.py on eight GPUs with 256 images each, without the average.
 # 41 of its authors' 50 runs reached 94 %, their median is 94.19.
-# Differences: each GPU draws its images from its own eighth of the training set there, and whitens
-# by that eighth. From the second epoch on its evaluation uses the moving statistics of the first
-# ghost group of the first GPU; here it uses the mean of all groups of the GPU that tests the image.
+# Differences: each GPU draws its images from its own eighth of the training set there, and all
+# whiten by the first one's. From the second epoch on its evaluation uses the moving statistics of
+# the first ghost group of the first GPU; here it uses the mean of all groups of the GPU that tests
+# the image.
 _APPLE_STEP = 1 / (50_000 // 2048)
 RESNET9_APPLE = replace(
     RESNET9_10EP,

@@ -8,7 +8,8 @@ from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Sch
 # five epochs of warmup, cosine schedule, Nesterov momentum, label smoothing, no weight decay of BN
 # and biases, the last BN of each residual branch initialized to 0.
 # Differences: it changes brightness, contrast, saturation and lighting of images; its weights start
-# from Xavier's uniform distribution, biases at 0.
+# from Xavier's uniform distribution, biases at 0. BN is over the images of a device, as in all
+# sources of this file.
 RESNET50_V1_5 = Recipe(
     name="imagenet/resnet50_v1_5",
     task="imagenet",
@@ -17,7 +18,7 @@ RESNET50_V1_5 = Recipe(
     batch_size=256,
     label_smoothing=0.1,
     precision="mixed_bfloat16",
-    network=Network(zero_last_norm=True),
+    network=Network(zero_last_norm=True, synchronized_batch_norm=False),
     optimizer=Optimizer(
         learning_rate=0.1,
         scale_learning_rate_from=256,
@@ -84,7 +85,8 @@ RESNET50_TPU_POD = replace(
 # --use_fast_lr. Its batch size is constant; fast.ai's grew. Learning rates change at epochs 4, 21,
 # 35, 43, image sizes at 18 and 41.
 # Differences: it evaluates each phase at the phase's size, on nine tenths of an image's short side;
-# here all are evaluated at the last size, on seven eighths.
+# here all are evaluated at the last size, on seven eighths. Images of the first 18 epochs were
+# resized to 160x160 before.
 RESNET50_PROGRESSIVE = replace(
     RESNET50_TPU,
     name="imagenet/resnet50_progressive",
@@ -96,7 +98,9 @@ RESNET50_PROGRESSIVE = replace(
 # Source: scripts/train-resnet152-imagenet-gpus=4, resnet_model.py and tf_cnn_benchmarks.py of
 # DAWNBench's TensorFlow seed: 32 images on each of four GPUs, learning rate 0.1, divided by 10
 # every 30 epochs, Nesterov momentum, decay of every weight.
-# Differences: it distorts colors; crops are at least 0.05 of an image; BN averages over more steps.
+# Differences: it distorts colors; crops are at least 0.05 of an image, test crops 0.87 of its side;
+# pixels are from -1 to 1; BN averages over more steps; the max pool pads nothing; kernels start by
+# Glorot's uniform distribution, dense weights with a variance by fan-in; it has a 1,001st class.
 RESNET152_DAWN = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_dawn",
@@ -111,9 +115,10 @@ RESNET152_DAWN = replace(
 )
 
 # Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum.
-# Differences: BN's scales decay there; kernels start with a variance by fan-in; hue, saturation and
-# lightness of images are shifted by at most 36, 50 and 50; crops of 224 pixels are from images with
-# a shorter side of 256 to 480 pixels.
+# Differences: BN's scales decay there, its epsilon is 2e-5, and a BN takes the place of the pixels'
+# mean; weights start with a variance by fan-in; hue, saturation and lightness of images are shifted
+# by at most 36, 50 and 50, aspect ratios by a quarter; crops of 224 pixels are from images with a
+# shorter side of 256 to 480 pixels.
 RESNET152_MXNET = replace(
     RESNET152_DAWN,
     name="imagenet/resnet152_mxnet",
@@ -125,7 +130,8 @@ RESNET152_MXNET = replace(
 
 # Source: examples/ResNet/imagenet-resnet.py of tensorpack at 4e933ef99, 5,000 steps an epoch.
 # Differences: it changes brightness, contrast, saturation and lighting of images, resizes them with
-# bicubic interpolation, and pads as TensorFlow does.
+# bicubic interpolation, draws a crop's area uniformly, and pads as TensorFlow does; dense weights
+# start with a variance of 2 by fan-in.
 RESNET152_TENSORPACK = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_tensorpack",

@@ -10,10 +10,12 @@ from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
 # drops in one step: 0.001 epochs are less than a step. `max_iter` is 90 epochs; the entries' rows
 # end at the threshold. The Scale layers have decay_mult 0, but the guide's commands choose the
 # MKL-DNN engine, which merges them into the BNs; there scales and shifts decay as all weights do.
-# Differences: it resizes with bicubic interpolation, and crops have aspect ratios of 9/16 to 16/9.
+# Differences: it resizes with bicubic interpolation; crops have aspect ratios of 9/16 to 16/9, and
+# their area is drawn uniformly.
 # The max pool is padded at the end only. The stem's convolution has a bias, which BN cancels. The
 # last BN has an initial scale of 0 in each stage's last unit, in ResNet-56 in stage 3's last three
-# units. During warmup the velocity is scaled with the learning rate. An epoch's last batch goes on
+# units. Kernels but the first start with a variance by fan-in, dense weights with a deviation of
+# 0.01. During warmup the velocity is scaled with the learning rate. An epoch's last batch goes on
 # with images of the next epoch; here it is filled up, so that an epoch has up to a step more and
 # the rate drops up to 80 steps later.
 _RISE_AND_DROPS = (0, 3, 30, 30.001, 60, 60.001, 80, 80.001)

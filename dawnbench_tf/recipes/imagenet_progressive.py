@@ -15,7 +15,8 @@ Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the 
 # and read images that were resized to a short side of 160 or 352 pixels before, the first phase of
 # 224 pixels of 16 machines the original ones; dense weights start with a deviation of 0.01 there;
 # PyTorch draws a crop's area uniformly, TensorFlow its height: of 0.08 to 1 the mean is 0.43 there
-# and 0.37 here.
+# and 0.37 here; an epoch's last batch is smaller there, here it is filled up; sides of test images
+# are rounded down to multiples of 8 there, here to the nearest of 32, and to a ratio of at most 2.
 _BASE = Recipe(
     task="imagenet",
     model="resnet50_v1_5",
@@ -146,7 +147,8 @@ LAMBDA = _fastai(
 # `misc`, on eight GPUs with 128 images each, as the entry states; the script that started it has
 # 192 as default, and sets 128 for 288 pixels.
 # Differences: half precision there; each phase is evaluated at its size there; images of the first
-# 18 epochs were resized to a short side of 160 pixels before.
+# 18 epochs were resized to a short side of 160 pixels before; crops as above; initial weights are
+# divided by the number of GPUs, as in wrn_22_6_8gpu.
 FASTAI = replace(
     _BASE,
     name="imagenet/resnet50_fastai",
@@ -175,6 +177,8 @@ FASTAI = replace(
 # Differences: half precision there; its network, of which the code was removed, came from
 # aws-samples/deep-learning-models: v1.5 with BN's epsilon 1e-4 and momentum 0.9, and padding as
 # TensorFlow's. Its pipeline was never public: crops and test images are assumed to be the usual.
+# Kernels start with a variance of 1 by fan-in there, dense weights with a deviation of 0.01; phases
+# of 128 pixels read images that were resized to 160 before; it trains 625 steps more.
 def _ge_corners(begin: int, end: int, start: float, stop: float) -> list[tuple[float, float]]:
     """Returns corners (epoch, rate) of an exponential fall, without that of `end`."""
     quarters = 4 * (end - begin)
@@ -198,7 +202,11 @@ GE = replace(
     batch_size_epochs=(21, 32, 36),
     drop_remainder=True,
     optimizer=Optimizer(
-        learning_rate=2.0, momentum=0.9, nesterov=True, weight_decay=2e-4, decays="all"
+        learning_rate=2.0,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=2e-4,
+        decays="all_but_norms",  # the log's first penalty, 2.677, is that of the kernels
     ),
     schedule=_linear(_GE, peak=2.0),
     data=replace(
