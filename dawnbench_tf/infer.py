@@ -32,7 +32,7 @@ from dawnbench_tf.settings import Checked, documented, setting
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS
-from dawnbench_tf.terminal import dollars
+from dawnbench_tf.terminal import counted, dollars
 
 __all__ = ["infer", "Options"]
 
@@ -235,7 +235,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     own_interval = f" (± {interval:.2g}, 95 %)" if math.isfinite(interval) else ""
     percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
     lines = [
-        f"{name}, {precision}, on the {runtime.device}, {options.threads} threads: "
+        f"{name}, {precision}, on the {runtime.device}, {counted(options.threads, 'thread')}: "
         f"{mean_ms:.4g} ms{own_interval} for one example; "
         f"{percentiles}; {1e3 / mean_ms:,.0f} examples/s",
         f"{task.metric} {score:.6g} of {task.threshold:g}, on the outputs that were timed",

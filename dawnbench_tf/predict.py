@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dawnbench_tf import flags, machine
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
+from dawnbench_tf.terminal import is_terminal
 
 if TYPE_CHECKING:
     from dawnbench_tf.inference.classifier import Classes
@@ -36,7 +37,9 @@ class Options:
     """Flags of `dawnbench predict`: the trained model, what is asked, the form of the output."""
 
     model: str = setting("", "--output_dir of a training run")
-    count: int = setting(5, "number of classes of an image, or of answers to a question", low=1)
+    count: int = setting(
+        5, "number of classes of an image, or of answers to a question; --csv has the best", low=1
+    )
     context_file: str = setting(
         "", "readers: text file (UTF-8) with the passage to answer from; - reads stdin"
     )
@@ -180,11 +183,12 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
 
 def _typed() -> Iterator[str]:
     """Yields the questions that the user types."""
+    asks = is_terminal(sys.stdin)
     while True:
-        print("question: ", end="", file=sys.stderr, flush=True)
+        print("question: " * asks, end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
         if not line:
-            print(file=sys.stderr)
+            print("\n" * asks, end="", file=sys.stderr)
             return
         if line.strip():
             yield line.strip()

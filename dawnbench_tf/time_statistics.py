@@ -250,8 +250,7 @@ def p_value(ours: Times, theirs: Times) -> float:
     # Mann and Whitney's test; with crashed runs Gehan's test, by the normal approximation with the
     # variance over all permutations (Mantel 1967).
     if not (ours.censored.any() or theirs.censored.any()):
-        value = float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
-        return 1.0 if math.isnan(value) else value  # nan if all times are equal
+        return float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
     # Gehan's score of a run: runs it certainly beats minus runs that certainly beat it, pooled.
     pooled = Times(np.r_[ours.seconds, theirs.seconds], np.r_[ours.censored, theirs.censored])
     less = _is_less(pooled, pooled)

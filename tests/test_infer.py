@@ -74,7 +74,7 @@ def test_auto_takes_the_fastest_that_keeps_the_accuracy(timed):
     fastest = min(kept, key=lambda row: float(row[2]))  # by p50, in ms
     (chosen,) = (line for line in lines if line.startswith("* "))
     assert chosen[2:].split() == fastest
-    assert f"{fastest[0]}, {fastest[1]}, on the CPU, 1 threads: " in done.stdout
+    assert f"{fastest[0]}, {fastest[1]}, on the CPU, 1 thread: " in done.stdout
 
 
 def test_auto_tries_every_runtime_and_precision(monkeypatch):

@@ -79,7 +79,7 @@ def test_answers_share_no_word_and_the_first_is_the_most_probable(trained):
 def test_questions_are_typed_one_after_another(trained):
     done = ask(trained, "--count=1", question="", input="Where does Ada live?\n\nWhat is Echo?\n")
     assert done.returncode == 0 and done.stdout.count("probability") == 2
-    assert done.stderr.count("question: ") == 4
+    assert "question: " not in done.stderr  # which is for a terminal
 
 
 def test_a_long_passage_is_cut_to_the_answer_s_surroundings():

@@ -122,7 +122,10 @@ def test_a_crash_after_a_second_makes_no_setting_faster():
     # By hand: 20 pairs are open; 101 is less than two of five, equal to two.
     assert versus.faster == pytest.approx((20 * 0.5 + 2 + 1) / 25)
     assert versus.speed_up == pytest.approx(101 / 101) and versus.p_value > 0.5
+    assert time_statistics.median_interval(crashed) == (101, INF)
+    assert time_statistics.p_value(whole(*[5.0] * 5), whole(*[5.0] * 5)) == 1
     nothing = Times(np.ones(5), np.ones(5, bool))
+    assert time_statistics.p_value(nothing, nothing) == 1
     assert time_statistics.compare(nothing, first) == (None,) * 5
 
 

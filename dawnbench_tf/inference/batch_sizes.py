@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
 
 from dawnbench_tf import files
 from dawnbench_tf.inference import latency, runtimes, serving
@@ -50,7 +49,8 @@ def write(rows: list[Row], title: str, folder: Path) -> None:
     latency_axes.plot(sizes, milliseconds, "o-", color="#0b6fa4", markersize=4)
     latency_axes.set(yscale="log", ylabel="ms for a batch")
     latency_axes.yaxis.set_major_formatter("{x:g}")
-    latency_axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    in_a_decade = max(milliseconds) < 10 * min(milliseconds)
+    latency_axes.yaxis.set_minor_formatter("{x:g}" if in_a_decade else "")
     throughput_axes.plot(sizes, throughput, "o-", color="#0b6fa4", markersize=4)
     throughput_axes.set(ylim=(0, 1.1 * max(throughput)), ylabel="examples/s")
     for axes in (latency_axes, throughput_axes):

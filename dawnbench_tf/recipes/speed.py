@@ -185,7 +185,7 @@ class SpeedTest(NamedTuple):
         (seconds, first), alone = phase.first, self.steps == phase.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
-            f"{counted(self.steps, 'step')}: {each * 1e3:.4g} ms a step at the median, "
+            f"{counted(self.steps, 'step')}: at the median {each * 1e3:.4g} ms a step, "
             f"{phase.batch_size / each:,.0f} examples/s; the first {first} with compiling "
             f"{seconds:.1f} s{', which is all there were: ask for more' if alone else ''}\n"
             f"so an epoch's {phase.steps_per_epoch:,} steps take "

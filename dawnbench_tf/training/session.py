@@ -86,6 +86,8 @@ def prepare(
     # that has `begun` needs the numbers of its recipe.
     if recipe.whole_task.any_size and not begun and not recipe.synthetic:
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())
+    if not recipe.goal:
+        refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
     # A deterministic graph can't read the time. Several devices fetch batches ahead of steps.
     counted = not is_op_determinism_enabled() and strategy.num_replicas_in_sync == 1
     waits = Waits() if counted else None
@@ -96,10 +98,7 @@ def prepare(
         folder.check(recipe, options.data_dir)  # decodes all images, before the clock starts
     terminal.status("loading the data")
     with clock.part("load"):
-        data = dataset.open(recipe, options.data_dir, options.download, placement, examples)
-    if not data.recipe.goal:
-        refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
-    return data
+        return dataset.open(recipe, options.data_dir, options.download, placement, examples)
 
 
 @contextmanager

@@ -103,6 +103,7 @@ def split(images: Any, labels: Any, where: str) -> Split:
         labels = labels[:, 0]
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         text = f"labels are {labels.dtype} {labels.shape}; should be whole numbers (examples,)"
+        text = text if labels.size else "holds no example"
         named = "; np.unique(labels, return_inverse=True)[1] numbers names"
         raise Refusal(f"{where}: {text}{named if labels.dtype.kind in 'USO' else ''}")
     if labels.min() < 0:

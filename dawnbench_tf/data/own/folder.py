@@ -124,5 +124,7 @@ def _key(path: str) -> int:
         status = os.stat(path)
     except OSError:
         return 0
-    text = f"{path} {status.st_size} {status.st_mtime_ns}".encode("utf-8", "surrogateescape")
+    text = f"{os.path.abspath(path)} {status.st_size} {status.st_mtime_ns}".encode(
+        "utf-8", "surrogateescape"
+    )
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
