@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
 
 # Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
 # 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
@@ -113,37 +113,32 @@ WRN_22_6 = Recipe(
 # them to all; here they are whole. The rate rises for 857 steps there, for 857.5 here. The
 # evaluation uses the moving statistics of the first GPU there; here each GPU tests its part of the
 # images with the moving statistics of its own, and checkpoints have their mean.
-WRN_22_6_8GPU = replace(
-    WRN_22_6,
+WRN_22_6_8GPU = WRN_22_6.with_values(
     name="cifar10/wrn_22_6_8gpu",
     epochs=40,
     batch_size=1024,
-    network=Network(synchronized_batch_norm=False),
-    optimizer=replace(WRN_22_6.optimizer, learning_rate=2.0, weight_decay=2e-4),
-    schedule=replace(
-        WRN_22_6.schedule, epochs=(0, 17.5, 35, 40), factors=(1 / 50, 1, 1 / 50, 1 / 5000)
-    ),
+    synchronized_batch_norm=False,
+    learning_rate=2.0,
+    weight_decay=2e-4,
+    schedule_epochs=(0, 17.5, 35, 40),
+    schedule_factors=(1 / 50, 1, 1 / 50, 1 / 5000),
 )
 
 # Source: README of DAWNBench's PyTorch seeds. Learning rate 0.01 for 5 epochs, 0.1 for 90, 0.01 for
 # 45, 0.001 for 45; weight decay of every parameter.
 # Difference: the last batch of an epoch has 80 images there. Here it is filled up to 128 from the
 # start of the epoch, so that shapes are static and replicas have equal shares.
-RESNET56_PROJ = replace(
-    RESNET20_TF,
+RESNET56_PROJ = RESNET20_TF.with_values(
     name="cifar10/resnet56_proj",
     model="resnet56_v1_proj",
     epochs=185,
-    optimizer=replace(RESNET20_TF.optimizer, decays="all"),
-    schedule=replace(RESNET20_TF.schedule, epochs=(5, 95, 140)),
-    data=replace(
-        RESNET20_TF.data,
-        pad=4,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
-        # as in the seeds; the deviation over all pixels is 0.247, 0.243, 0.262
-        channel_deviation=(0.2023, 0.1994, 0.2010),
-    ),
+    decays="all",
+    schedule_epochs=(5, 95, 140),
+    pad=4,
+    standardize="channel",
+    channel_mean=(0.4914, 0.4822, 0.4465),
+    # as in the seeds; the deviation over all pixels is 0.247, 0.243, 0.262
+    channel_deviation=(0.2023, 0.1994, 0.2010),
 )
 RESNET110_PROJ = replace(RESNET56_PROJ, name="cifar10/resnet110_proj", model="resnet110_v1_proj")
 RESNET110_STOCHASTIC = replace(
@@ -152,12 +147,8 @@ RESNET110_STOCHASTIC = replace(
 
 # The entries have 181 rows and reach 94 % from row 137 on. So their learning rate fell at epochs 91
 # and 136, as in the TensorFlow seeds, and not at the README's 95 and 140.
-PREACT164 = replace(
-    RESNET56_PROJ,
-    name="cifar10/preact164",
-    model="preact164",
-    epochs=181,
-    schedule=replace(RESNET56_PROJ.schedule, epochs=(1, 91, 136)),
+PREACT164 = RESNET56_PROJ.with_values(
+    name="cifar10/preact164", model="preact164", epochs=181, schedule_epochs=(1, 91, 136)
 )
 PREACT164_BASIC = replace(PREACT164, name="cifar10/preact164_basic", model="preact164_basic")
 
@@ -172,10 +163,10 @@ PREACT164_BASIC = replace(PREACT164, name="cifar10/preact164_basic", model="prea
 # script's 5e-4; the entry's `misc` says 1e-4. BN's scales start uniform in [0, 1), as in
 # PyTorch 0.3.
 # Difference: the last batch of an epoch has 80 images there; here it is filled up.
-KERVRESNET34 = replace(
-    RESNET56_PROJ,
+KERVRESNET34 = RESNET56_PROJ.with_values(
     name="cifar10/kervresnet34",
     model="kervresnet34",
     epochs=200,
-    schedule=Schedule(form="steps", epochs=(50, 100, 150), factors=(1, 0.1, 0.01, 0.001)),
+    schedule_epochs=(50, 100, 150),
+    schedule_factors=(1, 0.1, 0.01, 0.001),
 )

@@ -45,40 +45,32 @@ AIRBENCH94 = Recipe(
 # The author's 1,000 runs of 9.9 epochs end at 94.01 on average, so half of them miss 94 %. Two more
 # epochs, with the schedule stretched, allow for the standard deviation of 0.15 between runs. Ten
 # of ten runs reached 94 % in epoch 11 or 12, so most earlier epochs are not evaluated.
-AIRBENCH94_12EP = replace(
-    AIRBENCH94,
-    name="cifar10/airbench94_12ep",
-    epochs=12,
-    eval_from=10,
-    schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.23 * 12, 12)),
+AIRBENCH94_12EP = AIRBENCH94.with_values(
+    name="cifar10/airbench94_12ep", epochs=12, eval_from=10, schedule_epochs=(0, 0.23 * 12, 12)
 )
-AIRBENCH96 = replace(
-    AIRBENCH94,
+AIRBENCH96 = AIRBENCH94.with_values(
     name="cifar10/airbench96",
     model="airbench96",
     epochs=37,
-    optimizer=replace(
-        AIRBENCH94.optimizer, learning_rate=9 / _GRADIENT_WEIGHT, weight_decay=0.012 / 9
-    ),
-    schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.1 * 37, 37), factors=(0.2, 1, 0)),
-    data=replace(AIRBENCH94.data, pad=4, cutout=12),
+    learning_rate=9 / _GRADIENT_WEIGHT,
+    weight_decay=0.012 / 9,
+    schedule_epochs=(0, 0.1 * 37, 37),
+    schedule_factors=(0.2, 1, 0),
+    pad=4,
+    cutout=12,
 )
 # Source: airbench96_faster.py of cifar10-airbench. Its rates are for the sum of a batch's losses;
 # ours are for the mean of the 512 examples that the proxy chooses. It means to freeze whitening's
 # bias after three epochs, but compares an epoch with a number of steps, and never does.
 # Difference: its batches go on over the end of an epoch; here an epoch's last examples are dropped.
-AIRBENCH96_FASTER = replace(
-    AIRBENCH96,
+AIRBENCH96_FASTER = AIRBENCH96.with_values(
     name="cifar10/airbench96_faster",
     epochs=45,
-    optimizer=replace(
-        AIRBENCH96.optimizer,
-        learning_rate=9 / _GRADIENT_WEIGHT / 2,
-        weight_decay=0.012 / 9 * 2,
-        whitening_bias_epochs=0,
-    ),
-    schedule=replace(AIRBENCH96.schedule, epochs=(0, 0.1 * 45, 45)),
-    data=replace(AIRBENCH96.data, proxy="airbench96_proxy"),
+    learning_rate=9 / _GRADIENT_WEIGHT / 2,
+    weight_decay=0.012 / 9 * 2,
+    whitening_bias_epochs=0,
+    schedule_epochs=(0, 0.1 * 45, 45),
+    proxy="airbench96_proxy",
 )
 
 # Source: airbench94_muon.py of cifar10-airbench. Its loss is a batch's sum, ours is the mean: SGD's
@@ -112,47 +104,41 @@ AIRBENCH94_MUON = replace(
 # Source: cifar10_speedrun.py of hiverge/cifar10-speedrun. Differences: it scales a momentum to
 # norms of 0.5 to 0.08, then divides it by its norm plus 1e-5, before it orthogonalizes it: that is
 # 0.002 % less at the start, 0.013 % at the end. It computes in float16.
-HIVERGE94 = replace(
-    AIRBENCH94_MUON,
+HIVERGE94 = AIRBENCH94_MUON.with_values(
     name="cifar10/hiverge94",
     model="hiverge94",
     epochs=7.59,
     batch_size=1536,
     label_smoothing=0.09,
-    optimizer=replace(
-        AIRBENCH94_MUON.optimizer,
-        learning_rate=0.205,
-        momentum=0.655,
-        newton_schulz=(3.4576, -4.7391, 2.0843),
-        kernel_norm_steps=(2, 17),
-        kernel_decay=1.0418e-6 * 1536,
-        sgd_rate=0.5415 * 1536 / 0.205,
-        sgd_momentum=0.825,
-        weight_decay=1.0418e-6 / 0.5415,
-        shift_rate=0.0573 / 0.5415,
-        whitening_bias_rate=0.0573 / 0.5415,
-        whitening_bias_epochs=0.19,
-    ),
-    schedule=Schedule(form="linear", epochs=(0, 7.59), factors=(1, 0)),
-    data=replace(
-        AIRBENCH94.data,
-        brightness_contrast=(0.1399, 0.1308),
-        test_views="mirror_and_even_shifts",
-        views_share=0.25,
-    ),
+    learning_rate=0.205,
+    momentum=0.655,
+    newton_schulz=(3.4576, -4.7391, 2.0843),
+    kernel_norm_steps=(2, 17),
+    kernel_decay=1.0418e-6 * 1536,
+    sgd_rate=0.5415 * 1536 / 0.205,
+    sgd_momentum=0.825,
+    weight_decay=1.0418e-6 / 0.5415,
+    shift_rate=0.0573 / 0.5415,
+    whitening_bias_rate=0.0573 / 0.5415,
+    whitening_bias_epochs=0.19,
+    schedule_epochs=(0, 7.59),
+    brightness_contrast=(0.1399, 0.1308),
+    test_views="mirror_and_even_shifts",
+    views_share=0.25,
 )
 # Made for CPUs, where an image of 16 pixels takes 0.22 of the time of one of 32, and where choosing
 # examples costs nothing: the epochs on 32 pixels, but for the last, train on two thirds of the
 # images, the hardest. It was chosen by the score of 5,000 training images that were held out;
 # docs/cifar10_experiments.md has the others.
-CPU94 = replace(
-    HIVERGE94,
+CPU94 = HIVERGE94.with_values(
     name="cifar10/cpu94",
     epochs=13,
     later_batch_sizes=(2304, 1536),
     batch_size_epochs=(3, 12),
     eval_from=12.5,
     eval_every=0.25,
-    schedule=replace(HIVERGE94.schedule, epochs=(0, 13)),
-    data=replace(HIVERGE94.data, image_sizes=(16, 32), image_size_epochs=(3,), hardest=1536),
+    schedule_epochs=(0, 13),
+    image_sizes=(16, 32),
+    image_size_epochs=(3,),
+    hardest=1536,
 )

@@ -55,12 +55,11 @@ RESNET9_10EP = replace(
 # Source: training.py of CIFAR10-Training-BaiduNet9, at the commit that the entry names: dawn.py
 # with another network and another last learning rate. 14 of its author's 20 runs reached 94 %. Its
 # 8x8 pool sees a map of 4x4, which PyTorch 1.0 pooled whole.
-BAIDUNET9 = replace(
-    RESNET9_24EP,
+BAIDUNET9 = RESNET9_24EP.with_values(
     name="cifar10/baidunet9",
     model="baidunet9",
     precision="mixed_bfloat16",
-    schedule=replace(RESNET9_24EP.schedule, factors=(_STEP / 5, 1, 0.001 / 0.4)),
+    schedule_factors=(_STEP / 5, 1, 0.001 / 0.4),
 )
 
 # Source: train.py of CIFAR10-Inference-BaiduNet8, whose network an inference entry timed. Cutout is
@@ -88,15 +87,13 @@ BAIDUNET8 = Recipe(
 )
 
 # Source: cifar-10/train.py of LaurentMazare/deep-models, whose network an inference entry timed.
-RESNET9_MAZARE = replace(
-    BAIDUNET8,
+RESNET9_MAZARE = BAIDUNET8.with_values(
     name="cifar10/resnet9_mazare",
     model="resnet9_mazare",
     epochs=150,
-    schedule=replace(BAIDUNET8.schedule, epochs=(50, 100)),
-    data=replace(
-        BAIDUNET8.data, channel_mean=(0.5, 0.5, 0.5), channel_deviation=(0.25, 0.25, 0.25)
-    ),
+    schedule_epochs=(50, 100),
+    channel_mean=(0.5, 0.5, 0.5),
+    channel_deviation=(0.25, 0.25, 0.25),
 )
 
 # Source: bin/dawnbench/cifar10.py of torchskeleton, release v0.2.1. 30 of its author's 50 runs
@@ -114,15 +111,14 @@ RESNET9_KAKAO = replace(
 # Source: bin/dawnbench/cifar10_multigpu.py: four GPUs with 500 images each. Its rate is divided by
 # the batch of one GPU and its gradient summed over all, so the rate is four times as high. BN is
 # over a GPU's images.
-RESNET9_KAKAO_4GPU = replace(
-    RESNET9_KAKAO,
+RESNET9_KAKAO_4GPU = RESNET9_KAKAO.with_values(
     name="cifar10/resnet9_kakao_4gpu",
     model="resnet9_kakao_256",
     epochs=35,
     batch_size=2000,
-    network=Network(synchronized_batch_norm=False),
-    optimizer=replace(RESNET9_KAKAO.optimizer, learning_rate=1.6),
-    schedule=replace(RESNET9_KAKAO.schedule, epochs=(0, 4, 35)),
+    synchronized_batch_norm=False,
+    learning_rate=1.6,
+    schedule_epochs=(0, 4, 35),
 )
 
 # Source: ml-cifar-10-faster: new_dawn.py on eight GPUs with 256 images each, without the average.
@@ -132,33 +128,27 @@ RESNET9_KAKAO_4GPU = replace(
 # the first ghost group of the first GPU; here it uses the mean of all groups of the GPU that tests
 # the image.
 _APPLE_STEP = 1 / (50_000 // 2048)
-RESNET9_APPLE = replace(
-    RESNET9_10EP,
+RESNET9_APPLE = RESNET9_10EP.with_values(
     name="cifar10/resnet9_apple",
     model="resnet9_apple",
     epochs=18,
     batch_size=2048,
     precision="mixed_bfloat16",
-    optimizer=replace(RESNET9_10EP.optimizer, learning_rate=1.5, weight_decay=7.5e-4),
-    schedule=Schedule(
-        form="linear",
-        epochs=(0, 3.6 - _APPLE_STEP, 16 - _APPLE_STEP),
-        factors=(_APPLE_STEP / 3.6, 1, 0.1),
-    ),
-    average=Average(),
+    learning_rate=1.5,
+    weight_decay=7.5e-4,
+    schedule_epochs=(0, 3.6 - _APPLE_STEP, 16 - _APPLE_STEP),
+    schedule_factors=(_APPLE_STEP / 3.6, 1, 0.1),
+    average=0.0,
+    average_every=1,
 )
 # Source: iyaja/cifar-10-faster, at the commit that the entry names, with the flags in its `misc`:
 # Apple's code with Mish, on four GPUs with 512 images each.
-RESNET9_MISH = replace(
-    RESNET9_APPLE,
+RESNET9_MISH = RESNET9_APPLE.with_values(
     name="cifar10/resnet9_mish",
     model="resnet9_mish",
     epochs=14,
-    schedule=replace(
-        RESNET9_APPLE.schedule,
-        epochs=(0, 2.8 - _APPLE_STEP, 12 - _APPLE_STEP),
-        factors=(_APPLE_STEP / 2.8, 1, 0.1),
-    ),
+    schedule_epochs=(0, 2.8 - _APPLE_STEP, 12 - _APPLE_STEP),
+    schedule_factors=(_APPLE_STEP / 2.8, 1, 0.1),
 )
 
 # Source: train_cifar10_BaiduNet9P.py, with fastai 1.0's fit_one_cycle, mixup and AdamW: a cosine

@@ -45,20 +45,17 @@ RESNET26D = replace(  # the network of the fastest inference entries
 # rate and warmup for this batch size are those of lars_util.py.
 # Differences: 39 whole batches an epoch, 3,549 steps. There the loss has the decay a second time;
 # kernels start with a variance by fan-in, dense weights with a deviation of 0.01.
-RESNET50_LARS = replace(
-    RESNET50_V1_5,
+RESNET50_LARS = RESNET50_V1_5.with_values(
     name="imagenet/resnet50_lars",
     epochs=91,
     batch_size=32_768,
     drop_remainder=True,
-    optimizer=replace(
-        RESNET50_V1_5.optimizer,
-        name="lars",
-        learning_rate=34,
-        scale_learning_rate_from=0,
-        nesterov=False,
-    ),
-    schedule=Schedule(form="quadratic", epochs=(12,)),
+    optimizer="lars",
+    learning_rate=34,
+    scale_learning_rate_from=0,
+    nesterov=False,
+    schedule="quadratic",
+    schedule_epochs=(12,),
 )
 
 # Source: Google's entries of 2018-09. Their learning rate drops in one step; here over a hundredth
@@ -87,12 +84,12 @@ RESNET50_TPU_POD = replace(
 # Differences: it evaluates each phase at the phase's size, on nine tenths of an image's short side;
 # here all are evaluated at the last size, on seven eighths. Images of the first 18 epochs were
 # resized to 160x160 before.
-RESNET50_PROGRESSIVE = replace(
-    RESNET50_TPU,
+RESNET50_PROGRESSIVE = RESNET50_TPU.with_values(
     name="imagenet/resnet50_progressive",
     epochs=50,
-    schedule=replace(RESNET50_TPU.schedule, epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01)),
-    data=replace(RESNET50_TPU.data, image_sizes=(128, 224, 288), image_size_epochs=(18, 41)),
+    schedule_epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01),
+    image_sizes=(128, 224, 288),
+    image_size_epochs=(18, 41),
 )
 
 # Source: scripts/train-resnet152-imagenet-gpus=4, resnet_model.py and tf_cnn_benchmarks.py of
@@ -119,13 +116,12 @@ RESNET152_DAWN = replace(
 # mean; weights start with a variance by fan-in; hue, saturation and lightness of images are shifted
 # by at most 36, 50 and 50, aspect ratios by a quarter; crops of 224 pixels are from images with a
 # shorter side of 256 to 480 pixels.
-RESNET152_MXNET = replace(
-    RESNET152_DAWN,
+RESNET152_MXNET = RESNET152_DAWN.with_values(
     name="imagenet/resnet152_mxnet",
     model="resnet152_v2",
     epochs=110,
     batch_size=256,
-    optimizer=replace(RESNET152_DAWN.optimizer, decays="kernels"),
+    decays="kernels",
 )
 
 # Source: examples/ResNet/imagenet-resnet.py of tensorpack at 4e933ef99, 5,000 steps an epoch.
@@ -146,16 +142,14 @@ RESNET152_TENSORPACK = replace(
     ),
 )
 # Source: dawn/resnet.b512.baseline.py of diux-dev/cluster; learning rates as the entry states them.
-RESNET50_TENSORPACK = replace(
-    RESNET152_TENSORPACK,
+RESNET50_TENSORPACK = RESNET152_TENSORPACK.with_values(
     name="imagenet/resnet50_tensorpack",
     model="resnet50_v1_5",
     epochs=100,
     batch_size=512,
-    optimizer=replace(RESNET152_TENSORPACK.optimizer, learning_rate=0.2),
-    schedule=Schedule(
-        form="steps", epochs=(1, 2, 30, 60, 80), factors=(0.5, 0.75, 1, 0.1, 0.01, 0.001)
-    ),
+    learning_rate=0.2,
+    schedule_epochs=(1, 2, 30, 60, 80),
+    schedule_factors=(0.5, 0.75, 1, 0.1, 0.01, 0.001),
 )
 
 

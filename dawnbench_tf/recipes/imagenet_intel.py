@@ -40,13 +40,10 @@ RESNET50_INTEL_2K = Recipe(
         channel_deviation=(128 / 255, 128 / 255, 128 / 255),
     ),
 )
-RESNET50_INTEL_4K = replace(
-    RESNET50_INTEL_2K,
+RESNET50_INTEL_4K = RESNET50_INTEL_2K.with_values(
     name="imagenet/resnet50_intel_4k",
     batch_size=4096,
-    optimizer=replace(RESNET50_INTEL_2K.optimizer, learning_rate=1.6),
-    schedule=replace(
-        RESNET50_INTEL_2K.schedule, factors=(0.0625, *RESNET50_INTEL_2K.schedule.factors[1:])
-    ),
+    learning_rate=1.6,
+    schedule_factors=(0.0625, *RESNET50_INTEL_2K.schedule.factors[1:]),
 )
 RESNET56_INTEL = replace(RESNET50_INTEL_4K, name="imagenet/resnet56_intel", model="resnet56_v1_5")

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipes import imagenet
 from dawnbench_tf.tasks import TASKS
 
 Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the first, at the end
@@ -23,13 +24,7 @@ _BASE = Recipe(
     precision="mixed_bfloat16",
     network=Network(zero_last_norm=True, synchronized_batch_norm=False),
     optimizer=Optimizer(momentum=0.9, weight_decay=1e-4, decays="all_but_norms"),
-    data=Images(
-        flip=True,
-        rectangular_test=True,
-        standardize="channel",
-        channel_mean=(0.485, 0.456, 0.406),
-        channel_deviation=(0.229, 0.224, 0.225),
-    ),
+    data=replace(imagenet.RESNET50_V1_5.data, rectangular_test=True),
 )
 
 

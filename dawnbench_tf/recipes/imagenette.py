@@ -1,8 +1,9 @@
 """Imagenette to 80 % top-1: ImageNet's pipeline on ten of its classes, for small machines."""
 
-from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
+from dataclasses import replace
 
-_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
+from dawnbench_tf.recipe import Optimizer, Recipe, Schedule
+from dawnbench_tf.recipes import imagenet
 
 RESNET18 = Recipe(
     name="imagenette/resnet18",
@@ -15,14 +16,11 @@ RESNET18 = Recipe(
     precision="mixed_bfloat16",
     optimizer=Optimizer(learning_rate=0.4, nesterov=True, weight_decay=5e-4),
     schedule=Schedule(form="linear", epochs=(0, 3, 16), factors=(0.1, 1, 0)),
-    data=Images(
+    data=replace(
+        imagenet.RESNET50_V1_5.data,
         image_sizes=(64, 96),
         image_size_epochs=(10,),
         test_image_size=128,
         smallest_crop=0.35,
-        flip=True,
-        standardize="channel",
-        channel_mean=_MEAN,
-        channel_deviation=_DEVIATION,
     ),
 )

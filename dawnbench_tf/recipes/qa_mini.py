@@ -1,7 +1,5 @@
 """qa_mini to F1 0.75: generated passages and questions, embedded, without a download."""
 
-from dataclasses import replace
-
 from dawnbench_tf.recipe import Average, Optimizer, Questions, Recipe
 
 BIDAF = Recipe(
@@ -15,19 +13,14 @@ BIDAF = Recipe(
     data=Questions(bucket_boundaries=(60, 80)),
 )
 
-DRQA = replace(
-    BIDAF,
+DRQA = BIDAF.with_values(
     name="qa_mini/drqa",
     model="drqa",
     epochs=10,
     batch_size=32,
-    optimizer=replace(BIDAF.optimizer, name="adamax", clip_norm=10),
-    average=replace(BIDAF.average, decay=0.0),
+    optimizer="adamax",
+    clip_norm=10,
+    average=0.0,
 )
 
-FASTFUSIONNET = replace(
-    DRQA,
-    name="qa_mini/fastfusionnet",
-    model="fastfusionnet",
-    optimizer=replace(DRQA.optimizer, clip_norm=20),
-)
+FASTFUSIONNET = DRQA.with_values(name="qa_mini/fastfusionnet", model="fastfusionnet", clip_norm=20)

@@ -20,11 +20,8 @@ BIDAF_TF = Recipe(
     average=Average(decay=0.999),
     data=Questions(bucket_boundaries=(100, 125, 150, 200, 250, 400)),
 )
-BIDAF_PAPER = replace(
-    BIDAF_TF,
-    name="squad/bidaf_paper",
-    epochs=12,
-    optimizer=replace(BIDAF_TF.optimizer, name="adadelta", learning_rate=0.5),
+BIDAF_PAPER = BIDAF_TF.with_values(
+    name="squad/bidaf_paper", epochs=12, optimizer="adadelta", learning_rate=0.5
 )
 
 # Source: experimental/qanet of tensorflow/tpu, `build_config` and README. Warmup over 1,000 steps.
@@ -79,12 +76,8 @@ DRQA_128 = replace(DRQA, name="squad/drqa_128", batch_size=128)
 # the entry has 99.
 # Difference: it clips by a norm that includes the gradients of fixed word vectors; here only
 # trained weights count, so fewer steps are clipped.
-FASTFUSIONNET = replace(
-    DRQA,
-    name="squad/fastfusionnet",
-    model="fastfusionnet",
-    epochs=100,
-    optimizer=replace(DRQA.optimizer, learning_rate=0.001, clip_norm=20),
+FASTFUSIONNET = DRQA.with_values(
+    name="squad/fastfusionnet", model="fastfusionnet", epochs=100, learning_rate=0.001, clip_norm=20
 )
 
 # Source: google-research/bert, flags of run_squad.py and README for BERT-Base on a GPU. Its loss is
@@ -111,37 +104,31 @@ BERT_BASE = Recipe(
         sequence_length=384,
     ),
 )
-BERT_LARGE = replace(  # README's settings for a TPU
-    BERT_BASE,
+BERT_LARGE = BERT_BASE.with_values(  # README's settings for a TPU
     name="squad/bert_large",
     model="bert_large_span",
     batch_size=24,
-    network=replace(BERT_BASE.network, pretrained="uncased_L-24_H-1024_A-16"),
-    data=replace(BERT_BASE.data, bucket_boundaries=(381,)),
+    pretrained="uncased_L-24_H-1024_A-16",
+    bucket_boundaries=(381,),
 )
 # Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
 # the README suggests. PA-Occam-Bert, the fastest inference entry (F1 0.7589, 7.6 ms on a V100), is
 # BERT-Base with 128 tokens and faster kernels, scored on SQuAD 2.0; bert_mini is fast by its size.
-BERT_MINI = replace(
-    BERT_BASE,
+BERT_MINI = BERT_BASE.with_values(
     name="squad/bert_mini",
     model="bert_mini_span",
     epochs=4,
     batch_size=32,
-    optimizer=replace(BERT_BASE.optimizer, learning_rate=3e-4),
-    schedule=replace(BERT_BASE.schedule, epochs=(0, 0.3999, 0.4, 4)),
-    network=replace(BERT_BASE.network, pretrained="uncased_L-4_H-256_A-4"),
+    learning_rate=3e-4,
+    schedule_epochs=(0, 0.3999, 0.4, 4),
+    pretrained="uncased_L-4_H-256_A-4",
 )
-BERT_TINY = replace(
-    BERT_MINI,
-    name="squad/bert_tiny",
-    model="bert_tiny_span",
-    network=replace(BERT_MINI.network, pretrained="uncased_L-2_H-128_A-2"),
+BERT_TINY = BERT_MINI.with_values(
+    name="squad/bert_tiny", model="bert_tiny_span", pretrained="uncased_L-2_H-128_A-2"
 )
-MINILM = replace(
-    BERT_MINI,
+MINILM = BERT_MINI.with_values(
     name="squad/minilm",
     model="minilm_span",
-    optimizer=replace(BERT_MINI.optimizer, learning_rate=1e-4),
-    network=replace(BERT_MINI.network, pretrained="MiniLM-L6-H384-uncased"),
+    learning_rate=1e-4,
+    pretrained="MiniLM-L6-H384-uncased",
 )
