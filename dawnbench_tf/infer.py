@@ -75,12 +75,10 @@ class Options(Checked):
         "precision of the runtime; default: float32, or with --runtime=auto all",
         choices=("", *PRECISIONS),
     )
-    threads: int = setting(0, "number of threads, and of CPUs to run on; 0: all CPUs", low=0)
+    threads: int = setting(0, "number of threads, and of CPUs to run on; 0: all CPUs")
     passes: int = setting(3, "passes over the test set, at most", low=1)
-    seconds: float = setting(120.0, "seconds after which no further pass starts", low=0)
-    examples: int = setting(
-        0, "time only the first N test examples; 0: all, as an entry requires", low=0
-    )
+    seconds: float = setting(120.0, "seconds after which no further pass starts")
+    examples: int = setting(0, "time only the first N test examples; 0: all, as an entry requires")
     batch_sizes: tuple[int, ...] = setting(
         (), "time batches of these sizes as well, e.g. 1,2,4 (images only)", low=1
     )

@@ -133,17 +133,10 @@ def install_command(extra: str) -> str:
 
 @contextmanager
 def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
-    """Prepares the environment for a body that imports TensorFlow for the first time.
-
-    `tf.keras` is then tf-keras 2. The user's own settings of the environment stay.
-
-    Args:
-      verbosity: absl's, for what is logged from then on.
-
-    Raises:
-      ModuleNotFoundError: tf-keras is not installed.
-      Refusal: this process has used `tf.keras` as Keras 3 before.
-    """
+    """Prepares the environment for a body that imports TensorFlow for the first time."""
+    # `tf.keras` is then tf-keras 2. The user's own settings of the environment stay. `verbosity` is
+    # absl's from then on. ModuleNotFoundError: tf-keras is not installed; Refusal: this process has
+    # used `tf.keras` as Keras 3 before.
     if find_spec("tf_keras") is None:
         hint = install_command("harness")
         raise ModuleNotFoundError(f"tf_keras is not installed; {hint}", name="tf_keras")

@@ -49,22 +49,13 @@ Rows = list[dict[str, float]]
 
 
 class Owner(NamedTuple):
-    """Who owns a folder: what run.json says.
+    """Who owns a folder: what run.json says."""
 
-    Attributes:
-      path: the file.
-      recipe: the recipe that is trained.
-      replaced: names of the recipe's fields that flags replaced; None: an earlier release did not
-        write them.
-      epochs_before: numbers of epochs after which the run missed its goal and was trained longer.
-      values: all of the file, as JSON has it.
-    """
-
-    path: Path
+    path: Path  # the file
     recipe: Recipe
-    replaced: list[str] | None
-    epochs_before: list[float]
-    values: Mapping[str, Any]
+    replaced: list[str] | None  # fields that flags replaced; None: an earlier release wrote none
+    epochs_before: list[float]  # after which the run missed its goal and was trained longer
+    values: Mapping[str, Any]  # all of the file, as JSON has it
 
     @property
     def options(self) -> RunOptions:
@@ -276,23 +267,14 @@ def read_weights(folder: Path) -> list[np.ndarray]:
 
 @dataclass
 class RunFolder:
-    """The folder of the run that this process trains.
-
-    Attributes:
-      path: the folder.
-      recipe: the recipe to run, which may differ from the one asked for: see `claim`.
-      writer: whether this process writes to the folder.
-      owner: what run.json said before; None: this process began the run.
-      descriptor: of the folder's lock; None: this process does not write to it.
-      absent: folders that this process created, the innermost first.
-    """
+    """The folder of the run that this process trains."""
 
     path: Path
-    recipe: Recipe
-    writer: bool = True
-    owner: Owner | None = None
-    descriptor: int | None = None
-    absent: tuple[Path, ...] = ()
+    recipe: Recipe  # to run, which may differ from the one asked for: see `claim`
+    writer: bool = True  # whether this process writes to the folder
+    owner: Owner | None = None  # what run.json said before; None: this process began the run
+    descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
+    absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
 
     @property
     def epochs_before(self) -> list[float]:

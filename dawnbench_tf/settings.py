@@ -41,7 +41,7 @@ def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     default: Any,
     help: str,
     *,
-    low: float | None = None,
+    low: float = 0,
     high: float | None = None,
     above: float | None = None,
     choices: tuple[str, ...] | None = None,
@@ -49,8 +49,8 @@ def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     group: str = "",
 ) -> Any:
     """Returns a dataclass field with its help text (with units), bounds and choices."""
-    # Bounds `low` and `high` are inclusive, `above` is not. `flag` is its flat name, by default its
-    # field's; `group` is the heading of its flag in --help, by default its class's GROUP.
+    # Bounds `low`, of numbers, and `high` are inclusive, `above` is not. `flag` is its flat name,
+    # by default its field's; `group` is its heading in --help, by default its class's GROUP.
     bounds = {"low": low, "high": high, "above": above}
     metadata = {"help": help, "choices": choices, "flag": flag, "group": group, **bounds}
     return field(default=default, metadata=metadata)
@@ -139,10 +139,10 @@ def check(instance: Any) -> None:
         for one in values:
             if text := fault(one, kind):
                 refuse(name, one_line(repr(one), 60), text)
-            if (low := bounds.get("low")) is not None and one < low:
-                refuse(name, one, f"should be at least {low:g}")
             if (above := bounds.get("above")) is not None and one <= above:
                 refuse(name, one, f"should be over {above:g}")
+            if (low := bounds.get("low")) is not None and not isinstance(one, str) and one < low:
+                refuse(name, one, f"should be at least {low:g}")
             if (high := bounds.get("high")) is not None and one > high:
                 refuse(name, one, f"should be at most {high:g}")
             if (choices := bounds.get("choices")) and one not in choices:

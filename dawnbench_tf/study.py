@@ -56,7 +56,7 @@ class Options:
         choices=rows.SCALES,
     )
     trials: int = setting(
-        0, "runs of each setting, seeds from --seed (0) on; 0: the study's own number", low=0
+        0, "runs of each setting, seeds from --seed (0) on; 0: the study's own number"
     )
     levels: str = setting(
         "", "values of the field that the study varies, e.g. 64,256,1024; default: its own"
@@ -65,7 +65,6 @@ class Options:
         0.0,
         "wall-time limit of a new study on this machine, with the time of its plan: reduces the "
         "number of trials and, if five do not fit, of levels; 0: no limit",
-        low=0,
     )
     jobs: int = setting(1, "number of runs at a time", low=1)
     launch: str = setting(

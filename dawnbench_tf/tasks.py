@@ -23,15 +23,12 @@ class Scoring(NamedTuple):
     columns: tuple[str, ...]  # of an entry's TSV; the last is the metric held to the threshold
     highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
     inputs: str  # "images" to classes, or "questions" on contexts: a folder of data/
-    loss: str  # function in training/losses.py
 
 
 SCORINGS = {  # by function in the scores.py of the folder in data/
-    "top1": Scoring(("epoch", "hours", "top1Accuracy"), 100.0, "images", "softmax_cross_entropy"),
-    "top1_and_top5": Scoring(
-        ("epoch", "hours", "top1Accuracy", "top5Accuracy"), 100.0, "images", "softmax_cross_entropy"
-    ),
-    "squad": Scoring(("epoch", "hours", "f1Score"), 1.0, "questions", "span_cross_entropy"),
+    "top1": Scoring(("epoch", "hours", "top1Accuracy"), 100.0, "images"),
+    "top1_and_top5": Scoring(("epoch", "hours", "top1Accuracy", "top5Accuracy"), 100.0, "images"),
+    "squad": Scoring(("epoch", "hours", "f1Score"), 1.0, "questions"),
 }
 
 
@@ -144,21 +141,6 @@ class Task:
     def inputs(self) -> str:
         """The kind of its examples, "images" or "questions": a folder of data/."""
         return SCORINGS[self.scoring].inputs
-
-    @property
-    def loss(self) -> str:
-        """The name of its loss, a key of `training.losses.LOSSES`."""
-        return SCORINGS[self.scoring].loss
-
-    @property
-    def synthetic(self) -> str:
-        """The setting `synthetic` for examples like its own: "jpeg" or "decoded"."""
-        return "jpeg" if self.jpegs else "decoded"
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The names of settings that a recipe of this task has to give."""
-        return ("bucket_boundaries",) if self.inputs == "questions" else ()
 
     @property
     def module(self) -> str:
@@ -308,66 +290,15 @@ def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
     return Task(name, scoring=scoring, jpegs=jpegs, image_size=size, reader=text)
 
 
-_CIFAR10 = Task(
-    name="cifar10",
-    folder="CIFAR10",
-    threshold=94.0,
-    train_examples=50_000,
-    test_examples=10_000,
-    classes=10,
-    image_size=32,
-    benchmark=True,
-)
-_IMAGENET = Task(
-    name="imagenet",
-    folder="ImageNet",
-    threshold=93.0,
-    scoring="top1_and_top5",
-    train_examples=1_281_167,
-    test_examples=50_000,
-    classes=1000,
-    image_size=224,
-    jpegs=True,
-    benchmark=True,
-    blacklisted=1_762,
-)
+# name, threshold, folder, scoring, training examples, test examples, classes, side of images, JPEGs
+_CIFAR10 = Task("cifar10", 94.0, "CIFAR10", "top1", 50_000, 10_000, 10, 32, benchmark=True)
+_IMAGENET = Task("imagenet", 93.0, "ImageNet", "top1_and_top5", 1_281_167, 50_000, 1000, 224, True)
+_IMAGENET = replace(_IMAGENET, benchmark=True, blacklisted=1_762)
 # Ten classes of ImageNet; fast.ai's table has 85 to 87 % after five epochs at 128 pixels.
-_IMAGENETTE = Task(
-    name="imagenette",
-    folder="Imagenette",
-    threshold=80.0,
-    train_examples=9_469,
-    test_examples=3_925,
-    classes=10,
-    image_size=128,
-    jpegs=True,
-)
-_DIGITS = Task(
-    name="digits",
-    threshold=98.0,
-    train_examples=1_297,
-    test_examples=500,
-    classes=10,
-    image_size=32,
-    embedded=True,
-)
-_SQUAD = Task(
-    name="squad",
-    folder="SQuAD",
-    threshold=0.75,
-    scoring="squad",
-    train_examples=87_599,
-    test_examples=10_570,
-    benchmark=True,
-)
-_QA_MINI = Task(
-    name="qa_mini",
-    threshold=0.75,
-    scoring="squad",
-    train_examples=4_200,
-    test_examples=600,
-    embedded=True,
-)
+_IMAGENETTE = Task("imagenette", 80.0, "Imagenette", "top1", 9_469, 3_925, 10, 128, True)
+_DIGITS = Task("digits", 98.0, "digits", "top1", 1_297, 500, 10, 32, embedded=True)
+_SQUAD = Task("squad", 0.75, "SQuAD", "squad", 87_599, 10_570, benchmark=True)
+_QA_MINI = Task("qa_mini", 0.75, "qa_mini", "squad", 4_200, 600, embedded=True)
 
 TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI, _IMAGENETTE)}
 """The tasks of this library, by name."""

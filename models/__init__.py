@@ -3,7 +3,7 @@
 Importing this package does not import TensorFlow; building a model does. Models are made of the
 Keras that your `tf.keras` is, Keras 3 or tf-keras 2. Keras's global settings are not changed.
 
-Each family of networks has a module with its `body`; bodies use `blocks`, `reader_blocks`,
+Each family of networks has a module with its `body`; bodies use `blocks`,
 `factories` and `checks`. `networks` adds input and head, `texts` lists the inputs of readers and
 the arguments that they share. `catalog` has a row for each variant, `layers` our Keras layers,
 `weights` the loaders of published weights.
@@ -197,5 +197,5 @@ def load_published(
             file = downloads.find(file, model.name, download)
         elif near := get_close_matches(file, downloads.PUBLISHERS, n=1):
             raise ValueError(f"`file` should be a file or a publisher; did you mean {near[0]!r}?")
-    loaded: bool = import_module(f"{__name__}.weights.loading").load(model, file, new_head)
+    loaded: bool = import_module(f"{__name__}.weights").load(model, file, new_head)
     return loaded

@@ -30,18 +30,9 @@ def bottleneck(
     groups: int = 1,
     bias: bool = False,
 ) -> tf.Tensor:
-    """Applies a bottleneck block: convolutions 1x1, 3x3, 1x1; BN and activation between them.
-
-    Args:
-      x: feature map.
-      filters: filters of the last convolution.
-      strides: strides of the block.
-      make: layer factories.
-      strided: convolution that has the stride: the first "1x1" (He et al. 2015) or the "3x3".
-      inner: filters of the first two convolutions, as a share of `filters`.
-      groups: groups of the 3x3 convolution.
-      bias: whether the last convolution has a bias, for blocks that no BN follows.
-    """
+    """Applies a bottleneck block: convolutions 1x1, 3x3, 1x1; BN and activation between them."""
+    # `strided`: the first "1x1" (He et al. 2015) or the "3x3" has the stride. `inner`: filters of
+    # the first two, as a share of `filters`. `bias`: the last has one, as no BN follows.
     width = int(filters * inner)
     x = make.conv(width, 1, strides if strided == "1x1" else 1)(x)
     x = make.act()(make.norm()(x))
@@ -170,21 +161,3 @@ def _branch(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.Tensor:
     if net.preactivation:
         return x
     return make.norm(gamma_initializer="zeros" if net.zero_last_norm else "ones")(x)
-
-
-def three_stages(widths: Sequence[int], units: int) -> list[Stage]:
-    """Returns three stages with `units` units each; the second and third halve the sides."""
-    return [
-        Stage(filters, units, strides) for filters, strides in zip(widths, (1, 2, 2), strict=True)
-    ]
-
-
-def cifar(
-    x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers, stem: int = 16
-) -> tf.Tensor:
-    """Builds a ResNet for 32x32 images up to the last map; `stem`: filters of its first 3x3."""
-    x = make.conv(stem, 3)(x)
-    if net.active_stem:
-        x = make.act()(make.norm()(x))
-    x = residual_stages(x, stages, net, make)
-    return make.act()(make.norm()(x)) if net.preactivation else x

@@ -84,15 +84,13 @@ class Variant:
 
 
 def _variant(cells: Mapping[str, str]) -> Variant:
-    """Returns the variant of a row of catalog.tsv."""
-    values: dict[str, Any] = dict(cells)
-    for name in ("parameters", "multiply_adds", "num_classes", "image_size"):
-        values[name] = int(cells[name]) if cells[name] else None
-    values["top1"] = float(cells["top1"]) if cells["top1"] else None
-    args = json.loads(cells["args"]).items()
-    values["args"] = {name: tuple(v) if isinstance(v, list) else v for name, v in args}
-    values["wordpieces"] = cells["wordpieces"] == "1"
-    return Variant(**values)
+    """Returns the variant of a row of catalog.tsv, whose cells are JSON but for texts."""
+    texts = {name for name, kind in Variant.__annotations__.items() if kind is str}
+    values: dict[str, Any] = {
+        name: cell if name in texts else json.loads(cell or "null") for name, cell in cells.items()
+    }
+    args = {name: tuple(v) if isinstance(v, list) else v for name, v in values["args"].items()}
+    return Variant(**values | {"args": args, "wordpieces": bool(values["wordpieces"])})
 
 
 with open(Path(__file__).with_suffix(".tsv"), encoding="utf-8", newline="") as _file:

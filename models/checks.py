@@ -41,11 +41,7 @@ def below_one(**argument: float) -> None:
 
 
 def units_per_stage(depth: int, step: int, extra: int, networks: str) -> int:
-    """Returns the units per stage n of a network of depth `step` n + `extra`.
-
-    Raises:
-      ValueError: no n >= 1 gives this depth; `networks` says of which networks the rule is.
-    """
+    """Returns the units per stage n of networks of depth `step` n + `extra`, if there is an n."""
     units, rest = divmod(depth - extra, step)
     if units < 1 or rest:
         raise ValueError(

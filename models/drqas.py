@@ -13,11 +13,12 @@ import tensorflow as tf
 
 from . import checks
 from .layers import recurrent
-from .layers.attention import AttentionPooling
+from .layers.attention import AlignedQuestion, AttentionPooling
+from .layers.broadcast import Dense
 from .layers.dropout import Dropout
+from .layers.initializers import pytorch_uniform
 from .layers.text import AppendOne, OneHot, PaddingMask, SpanLogits, TokenEmbedding
 from .networks import Family
-from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
 
 
@@ -71,6 +72,35 @@ def _stack(
         outputs.append(lstm(AppendOne(dtype=dtype)(drop()(outputs[-1])), mask=mask))
     joined = tf.keras.layers.Concatenate(axis=-1, dtype=dtype)  # of several: Keras's own rule
     return drop()(joined(outputs[1:]) if len(widths) > 1 else outputs[1])
+
+
+def uniform(width: int) -> tf.keras.initializers.Initializer:
+    """Returns PyTorch's default initializer of biases and recurrent weights: +-1 / sqrt(width)."""
+    return tf.keras.initializers.RandomUniform(-(width**-0.5), width**-0.5)
+
+
+def dense(
+    name: str, width: int, units: int, dtype: str | None, activation: str | None = None
+) -> tf.keras.layers.Layer:
+    """Returns a dense layer for inputs of a width, initialized as in PyTorch."""
+    initializers = {"kernel_initializer": pytorch_uniform(), "bias_initializer": uniform(width)}
+    return Dense(units, activation, dtype=dtype, name=name, **initializers)
+
+
+def align(c: tf.Tensor, q: tf.Tensor, q_mask: tf.Tensor, dtype: str | None) -> tf.Tensor:
+    """Returns the aligned question embedding of each context token, (batch, context, width of q).
+
+    c and q are word vectors, (batch, context or question, width).
+    """
+    project = dense("align", c.shape[-1], c.shape[-1], dtype, "relu")
+    return AlignedQuestion(dtype=dtype)([project(c), project(q), q, q_mask])
+
+
+def bilinear(name: str, c: tf.Tensor, q: tf.Tensor, dtype: str | None) -> tf.Tensor:
+    """Returns the bilinear score c W q of each token, (batch, context, 1); q is (batch, width)."""
+    q = dense(name, q.shape[-1], c.shape[-1], dtype)(q)
+    row = tf.keras.layers.Reshape((1, c.shape[-1]), dtype=dtype)(q)
+    return tf.keras.layers.Dot(2, dtype=dtype)([c, row])
 
 
 FAMILY = Family(body, reads=("context_words", "context_matches", "context_tags", "question_words"))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from . import checks
-from .layers import activations, broadcast, convolution, dropout, image, kervolution
+from .layers import activations, broadcast, convolution, dropout, image
 from .layers.initializers import he_normal
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
@@ -108,7 +108,7 @@ def layers(
         leaky_relu=partial(classes.leaky_relu, dtype=dtype),
         mish=partial(classes.mish, dtype=dtype),
         silu=partial(classes.silu, dtype=dtype),
-        polynomial=partial(kervolution.PolynomialKernel, dtype=dtype),
+        polynomial=partial(activations.PolynomialKernel, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
         max_pool=partial(_padded, partial(classes.max_pool, **layout), padding, layout),

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from . import checks
+from .drqas import align, bilinear, dense, uniform
 from .layers.attention import AttentionPooling, MultiLevelAttention
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
 from .layers.text import PaddingMask, SpanLogits, TagEmbedding, TokenEmbedding
 from .networks import Family
-from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
 
 

@@ -13,11 +13,7 @@ _EMBEDDINGS = ("words", "segments", "places", "embedded_norm")  # layers of a BE
 
 
 def split(model: tf.keras.Model) -> list[list[tf.keras.layers.Layer]]:
-    """Returns the layers of each part that have weights, first to last; the head is the last part.
-
-    Raises:
-      ValueError: the network has no such parts, or units that a training step may skip.
-    """
+    """Returns the layers with weights of each part, first to last; the head is the last part."""
     layers = [layer for layer in model.layers if layer.weights]
     if any(layer.name == "words" for layer in layers):
         return _split_bert(layers)

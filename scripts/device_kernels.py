@@ -184,7 +184,7 @@ def evaluation_step(recipe: Any, data_format: str = "NHWC", jit_compile: bool = 
 def opened(recipe: Any, data_format: str) -> dataset.Data:
     """Returns generated examples for a recipe: few images, as XLA holds what a step captures."""
     placement = dataset.Placement(tf.distribute.get_strategy(), data_format)
-    recipe = recipe.with_values(synthetic=recipe.task_row.synthetic)
+    recipe = recipe.with_values(synthetic="jpeg" if recipe.jpegs else "decoded")
     if models.get(recipe.model).inputs != "images":
         return dataset.open(recipe, placement=placement)
     return dataset.from_splits(recipe, synthetic.load(recipe, pool=2), placement)

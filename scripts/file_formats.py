@@ -33,7 +33,8 @@ def names() -> list[str]:
     from dawnbench_tf import models
 
     first = {models.get(name).family: name for name in reversed(models.names())}
-    others = ["resnet8_v1_proj", "resnet56_stochastic", "resnet9_whitened", "kervresnet34"]
+    others = ["resnet8_v1_proj", "resnet56_stochastic", "resnext29_8x64d"]
+    others += ["resnet9_whitened", "kervresnet34"]
     return [*first.values(), *others]
 
 

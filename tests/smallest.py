@@ -11,7 +11,11 @@ SIZES = {  # family: overrides of the catalogue's arguments
     "basenets": lambda args: {"units": 1},
     "berts": lambda args: {"layers": 2, "hidden": 8, "heads": 2},
     "bidafs": lambda args: {"hidden": 3, "character_filters": 4},
-    "cifar_resnets": lambda args: {"depth": 11 if args.get("block") == "bottleneck" else 8},
+    "cifar_resnets": lambda args: {
+        "depth": 11 if args.get("block") == "bottleneck" else 10 if "widen" in args else 8,
+        **({"widen": 2} if "widen" in args else {}),
+        **({"cardinality": 2, "base_width": 16} if "cardinality" in args else {}),
+    },
     "densenets": lambda args: {"depth": 10, "growth": 8},
     "drqas": lambda args: {"hidden": 3, "layers": 2},
     "fastfusionnets": lambda args: {"hidden": 3},
@@ -19,9 +23,7 @@ SIZES = {  # family: overrides of the catalogue's arguments
     "imported": lambda args: {},
     "qanets": lambda args: {"hidden": 8, "heads": 2, "depth": 2, "character_width": 4},
     "resnet9s": lambda args: {},
-    "resnexts": lambda args: {"depth": 11, "cardinality": 2, "base_width": 16},
     "tpu_qanets": lambda args: {"hidden": 8, "heads": 2},
-    "wide_resnets": lambda args: {"depth": 10, "widen": 2},
 }
 
 

@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import models, terminal
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.placement import Placement
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.tasks import GIVEN
 
 __all__ = ["open", "from_splits", "Data", "Placement"]
@@ -288,7 +289,8 @@ def open(
     task = recipe.whole_task
     if task.is_own and not task.threshold:
         recipe = recipe.with_values(task=replace(task, threshold=recipe.goal))
-    splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
+    if recipe.train_examples and not recipe.synthetic and task.inputs == "images":
+        splits = modality.take_part(recipe, splits)  # questions were selected before encoding
     modality.check(recipe.task_row, splits)
     splits = splits.hold_out(recipe.held_out) if recipe.held_out else splits
     return from_splits(recipe, splits, placement)
@@ -326,3 +328,21 @@ def refusing_damage(describe: Callable[[], str] = str) -> Iterator[None]:
             reason = "an image is damaged; `dawnbench prepare` decodes all, and names it"
             raise Refusal(f"--data_dir: {describe() or reason}") from None
         raise
+
+
+def load_published(
+    model: tf.keras.Model, file: str | Path, flag: str, name: str = "", new_head: bool = False
+) -> bool:
+    """Loads published weights, as `models.load_published`; refuses the flag that names the file."""
+    try:
+        return models.load_published(model, Path(file).expanduser(), new_head)
+    except OSError as error:
+        refuse(flag, name or file, f"can't be read ({error.strerror})")
+    except ValueError as error:
+        refuse(flag, name or file, one_line(error, 300).replace("`file`", str(file)))
+
+
+def start_from(model: tf.keras.Model, file: str | Path, name: str) -> None:
+    """Loads a recipe's weights; a head of another number of classes is left as it is, and said."""
+    with_head = load_published(model, file, "pretrained", name, new_head=True)
+    terminal.say(f"starts from {Path(file).name}{'' if with_head else '; the head is new'}")

@@ -13,18 +13,9 @@ from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
 HOME = "https://github.com/fastai/imagenette"
-CLASSES = (
-    "n01440764",  # tench
-    "n02102040",  # English springer
-    "n02979186",  # cassette player
-    "n03000684",  # chain saw
-    "n03028079",  # church
-    "n03394916",  # French horn
-    "n03417042",  # garbage truck
-    "n03425413",  # gas pump
-    "n03445777",  # golf ball
-    "n03888257",  # parachute
-)
+# In the order of `tasks.CLASSES["imagenette"]`, which has their names.
+CLASSES = """n01440764 n02102040 n02979186 n03000684 n03028079 n03394916 n03417042 n03425413
+    n03445777 n03888257""".split()
 
 
 WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")

@@ -35,53 +35,33 @@ _POOLS = {
     "animal": "parrot tortoise donkey rabbit goose ferret hedgehog lizard".split(),
     "pet": "Biscuit Captain Duchess Echo Fidget Gizmo Hazel Indigo".split(),
 }
-# Templates of facts: sentences, then (question, answer) pairs. {person} and the names of _POOLS are
-# replaced by values.
-_FACTS = (
-    (
-        ("In {year}, {person} moved to {city}.", "{person} has lived in {city} since {year}."),
-        (
-            ("Where does {person} live now?", "{city}"),
-            ("When did {person} come to {city}?", "{year}"),
-            ("Who went to live in {city}?", "{person}"),
-        ),
-    ),
-    (
-        ("{person} works as a {job} at the {site}.", "At the {site}, {person} is a {job}."),
-        (
-            ("What does {person} do for a living?", "{job}"),
-            ("In which building does {person} work?", "{site}"),
-            ("Who is the {job} at the {site}?", "{person}"),
-        ),
-    ),
-    (
-        (
-            "{person} paid {price} dollars for a {colour} {thing}.",
-            "For {price} dollars, {person} bought a {colour} {thing}.",
-        ),
-        (
-            ("What did {person} buy?", "{colour} {thing}"),
-            ("How much did {person} spend on the {thing}?", "{price} dollars"),
-            ("Who owns a {colour} {thing}?", "{person}"),
-        ),
-    ),
-    (
-        ("On {day}, {person} eats {dish}.", "{person} has {dish} for lunch on {day}."),
-        (
-            ("What does {person} have for lunch?", "{dish}"),
-            ("On which day does {person} eat {dish}?", "{day}"),
-            ("Who likes {dish}?", "{person}"),
-        ),
-    ),
-    (
-        ("{person} keeps a {animal} called {pet}.", "{pet} is the {animal} of {person}."),
-        (
-            ("What kind of pet does {person} have?", "{animal}"),
-            ("What is the name of the {animal} that belongs to {person}?", "{pet}"),
-            ("Whose pet is called {pet}?", "{person}"),
-        ),
-    ),
-)
+# Templates of facts: two sentences, then three lines of a question and its answer. {person} and the
+# names of _POOLS are replaced by values.
+_TEMPLATES = """
+In {year}, {person} moved to {city}. | {person} has lived in {city} since {year}.
+Where does {person} live now? | {city}
+When did {person} come to {city}? | {year}
+Who went to live in {city}? | {person}
+{person} works as a {job} at the {site}. | At the {site}, {person} is a {job}.
+What does {person} do for a living? | {job}
+In which building does {person} work? | {site}
+Who is the {job} at the {site}? | {person}
+{person} paid {price} dollars for a {colour} {thing}. | \
+For {price} dollars, {person} bought a {colour} {thing}.
+What did {person} buy? | {colour} {thing}
+How much did {person} spend on the {thing}? | {price} dollars
+Who owns a {colour} {thing}? | {person}
+On {day}, {person} eats {dish}. | {person} has {dish} for lunch on {day}.
+What does {person} have for lunch? | {dish}
+On which day does {person} eat {dish}? | {day}
+Who likes {dish}? | {person}
+{person} keeps a {animal} called {pet}. | {pet} is the {animal} of {person}.
+What kind of pet does {person} have? | {animal}
+What is the name of the {animal} that belongs to {person}? | {pet}
+Whose pet is called {pet}? | {person}
+"""
+_PAIRS = [tuple(line.split(" | ")) for line in _TEMPLATES.split("\n")[1:-1]]
+_FACTS = [(_PAIRS[i], _PAIRS[i + 1 : i + 4]) for i in range(0, len(_PAIRS), 4)]
 
 
 def write_json(contexts: int, seed: int, name: str) -> bytes:

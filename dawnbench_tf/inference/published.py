@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import files, models, recipes
+from dawnbench_tf import files, recipes
 from dawnbench_tf.data import dataset, imagenet, squad
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.splits import Splits
@@ -16,7 +16,7 @@ from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, prepare
 from dawnbench_tf.inference.serving import CALIBRATION, Served, Serving
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import one_line, refuse
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import TASKS
 
 _HDF5 = b"\x89HDF"
@@ -71,13 +71,7 @@ def _builder(
 
     def load(precision: str) -> tf.keras.Model:
         model = build(precision)
-        try:
-            with_head = models.load_published(model, weights)
-        except OSError as error:
-            refuse("weights", weights, f"can't be read ({error.strerror})")
-        except ValueError as error:
-            refuse("weights", weights, one_line(error, 300).replace("`file`", "the file"))
-        if not with_head:
+        if not dataset.load_published(model, weights, "weights"):
             refuse("weights", weights, f"has no head for {recipe.task}; only fine-tuned ones have")
         return model
 

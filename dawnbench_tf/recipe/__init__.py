@@ -70,7 +70,7 @@ class Recipe:
         "keras.applications:ConvNeXtTiny or MODULE:FUNCTION",
     )
     threshold: float | None = setting(
-        None, "stop when the metric reaches this; default: the task's", low=0
+        None, "stop when the metric reaches this; default: the task's"
     )
     epochs: float = setting(
         1, "maximum number of training epochs; may be a fraction", above=0, high=1e6
@@ -97,10 +97,9 @@ class Recipe:
     eval_from: float = setting(
         0.0,
         "epochs before the first evaluation; a run may not be seen to reach its threshold earlier",
-        low=0,
     )
     seed: int = setting(
-        0, "seed of initial weights, order, augmentation and dropout", low=0, high=2**31 - 1
+        0, "seed of initial weights, order, augmentation and dropout", high=2**31 - 1
     )
     precision: str = setting(
         "float32",
@@ -110,26 +109,22 @@ class Recipe:
     label_smoothing: float = setting(
         0.0,
         "label smoothing: share of each label's probability that is spread evenly over all classes",
-        low=0,
         high=0.99,
     )
     held_out: int = setting(
         0,
         "size N of a held-out set: the last N training examples are not trained on, and the "
         "finished model is scored on them once; for images of one size",
-        low=0,
     )
     train_examples: int = setting(
         0,
         "train on N examples only, the first of an order that the seed decides; the run is "
         "labelled and never an entry; 0: all",
-        low=0,
     )
     validation_share: float = setting(
         0.0,
         "for a task of your own: share of the examples of each class (of all passages, for "
         "questions) that is drawn from the seed and kept for the test; 0: the data has a test set",
-        low=0,
         high=0.9,
     )
     skip_blacklisted: bool = setting(
@@ -209,9 +204,9 @@ class Recipe:
         ):
             if examples == ONE_SIZE and 0 < most < value:
                 refuse(name, value, f"should be at most the {most} pixels of an image")
-        for name in task.required:
-            if not getattr(self.data, name):
-                refuse(name, "", f"is required for {task.name}; --helpfull describes it")
+        if asks and not self.data.bucket_boundaries:
+            text = f"is required for {task.name}; --helpfull describes it"
+            refuse("bucket_boundaries", "", text)
 
     def _check_counts(self) -> None:
         task, whole = self.task_row, self.whole_task.train_examples

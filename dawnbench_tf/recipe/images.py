@@ -37,7 +37,6 @@ class Images:
         (),
         "mean of each color channel for --standardize=channel, with pixels scaled to 0..1; three "
         "numbers, comma-separated",
-        low=0,
         high=1,
     )
     channel_deviation: tuple[float, ...] = setting(
@@ -87,7 +86,6 @@ class Images:
         0,
         "pad training images by N pixels on each side, then crop them at a random position (to "
         "their original size, or to --crop_size); 0: no padding",
-        low=0,
         high=31,
     )
     pad_mode: str = setting(
@@ -99,14 +97,12 @@ class Images:
         0,
         "the network's input size: train on random crops of N x N pixels, after --pad, and test on "
         "crops at the center; at most the images' size, which 0 stands for",
-        low=0,
         high=2048,
     )
     cutout: int = setting(
         0,
         "Cutout: fill a square of N x N pixels, at a random position of each training image, with "
         "--cutout_color; 0: no Cutout",
-        low=0,
         high=31,
     )
     cutout_clipped: bool = setting(
@@ -124,21 +120,18 @@ class Images:
         "color jitter of training images: brightness, contrast and saturation, in this order, are "
         "multiplied by random factors in 1 - x to 1 + x; an x for each, comma-separated, e.g. "
         "0.25,0.25,0.25; default: none",
-        low=0,
         high=1,
     )
     brightness_contrast: tuple[float, ...] = setting(
         (),
         "jitter of standardized training images: a random shift within +-b, then a random factor "
         "in 1 - c to 1 + c, of all pixels; b and c, comma-separated, e.g. 0.14,0.13; default: none",
-        low=0,
         high=1,
     )
     rotation: float = setting(
         0.0,
         "random rotation of training images by at most this many degrees to either side, to the "
         "nearest pixel; corners are black; 0: none",
-        low=0,
         high=180,
     )
     mixup: float = setting(
@@ -146,7 +139,6 @@ class Images:
         "mixup (Zhang et al. 2017, arXiv 1710.09412): train on s a + (1 - s) b, with labels mixed "
         "in the same way, where b is another image of a's batch and s = max(t, 1 - t) for a random "
         "t from Beta(alpha, alpha); this is alpha; 0: no mixup",
-        low=0,
         high=10,
     )
     proxy: str = setting(
@@ -169,13 +161,9 @@ class Images:
         "number N: train each step on the N examples of its batch whose loss was largest when they "
         "were last trained on, new ones first; on all of a batch that has no more; on one device; "
         "0: on all",
-        low=0,
     )
     test_image_size: int = setting(
-        0,
-        "JPEGs: height and width of test images in pixels; 0: the last of image_sizes",
-        low=0,
-        high=2048,
+        0, "JPEGs: height and width of test images in pixels; 0: the last of image_sizes", high=2048
     )
     rectangular_test: bool = setting(
         False,
@@ -199,7 +187,6 @@ class Images:
         (),
         "JPEGs: color jitter: highest random shift of brightness and of chroma of training "
         "images, as shares of their range, comma-separated, e.g. 0.125,0.1; default: none",
-        low=0,
         high=1,
     )
 

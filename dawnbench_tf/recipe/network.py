@@ -5,17 +5,9 @@ from typing import ClassVar
 
 from dawnbench_tf.settings import Checked, documented, setting
 
-BERTS = (  # names of google-research/bert and Microsoft's UniLM
-    "uncased_L-2_H-128_A-2",
-    "uncased_L-4_H-256_A-4",
-    "uncased_L-4_H-512_A-8",
-    "uncased_L-8_H-512_A-8",
-    "uncased_L-12_H-768_A-12",
-    "uncased_L-24_H-1024_A-16",
-    "cased_L-12_H-768_A-12",
-    "cased_L-24_H-1024_A-16",
-    "MiniLM-L6-H384-uncased",
-)
+BERTS = """uncased_L-2_H-128_A-2 uncased_L-4_H-256_A-4 uncased_L-4_H-512_A-8 uncased_L-8_H-512_A-8
+    uncased_L-12_H-768_A-12 uncased_L-24_H-1024_A-16 cased_L-12_H-768_A-12 cased_L-24_H-1024_A-16
+    MiniLM-L6-H384-uncased""".split()  # names of google-research/bert and Microsoft's UniLM
 
 
 @documented
@@ -28,7 +20,6 @@ class Network(Checked):
         0.0,
         "stochastic depth, for CIFAR ResNets: survival probability of the last residual unit; it "
         "falls linearly from 1 at the input; 0: the model's own value",
-        low=0,
         high=1,
     )
     zero_last_norm: bool = setting(
@@ -40,7 +31,6 @@ class Network(Checked):
         0.0,
         "weight of an auxiliary head's loss, which is added to the main loss; for AmoebaNets; 0: "
         "no auxiliary head",
-        low=0,
     )
     synchronized_batch_norm: bool = setting(
         True,
@@ -61,7 +51,6 @@ class Network(Checked):
         "number N of parts whose pretrained weights stay as they are, from the input on: 1 a "
         "ResNet's stem, 2 also its first stage, ...; 1 a BERT's embeddings, 2 also its first "
         "block, ...; their BNs keep the pretrained statistics",
-        low=0,
         group="fine-tuning",
     )
 

@@ -1,5 +1,6 @@
 """Optimizer: algorithm, rates, momentum, clipping, weight decay; Average: of the weights."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,9 +39,9 @@ class Optimizer:
         0.1, "base learning rate, which the schedule's factors multiply", above=0
     )
     scale_learning_rate_from: int = setting(
-        0, "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale", low=0
+        0, "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale"
     )
-    momentum: float = setting(0.9, "momentum m of sgd, lars, muon and rmsprop", low=0, high=1)
+    momentum: float = setting(0.9, "momentum m of sgd, lars, muon and rmsprop", high=1)
     trust: float = setting(
         0.001,
         "LARS trust coefficient: each kernel's learning rate is multiplied by this x "
@@ -48,10 +49,7 @@ class Optimizer:
         above=0,
     )
     beta_2: float = setting(
-        0.999,
-        "decay per step of the running mean of squared gradients, of adam and adamw",
-        low=0,
-        high=1,
+        0.999, "decay per step of the running mean of squared gradients, of adam and adamw", high=1
     )
     epsilon: float = setting(
         1e-7,
@@ -61,7 +59,7 @@ class Optimizer:
         above=0,
     )
     clip_norm: float = setting(
-        0.0, "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping", low=0
+        0.0, "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping"
     )
     nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(
@@ -75,7 +73,6 @@ class Optimizer:
         "weight decay d: adds the L2 penalty d / 2 x (sum of squared weights) to the loss; adamw "
         "instead subtracts lr x d x w at each step (decoupled), lars adds d x w to the gradient; "
         "with muon d is that of the weights that SGD trains",
-        low=0,
     )
     decays: str = setting(
         "kernels",
@@ -92,7 +89,6 @@ class Optimizer:
     whitening_bias_epochs: float = setting(
         0.0,
         "epochs after which a whitening layer's bias is frozen; 0: never; for sgd, lars and muon",
-        low=0,
     )
     whitening_bias_rate: float = setting(
         1.0,
@@ -112,12 +108,11 @@ class Optimizer:
         group="muon",
     )
     sgd_momentum: float = setting(
-        0.9, "momentum of the weights that SGD trains", low=0, high=1, group="muon"
+        0.9, "momentum of the weights that SGD trains", high=1, group="muon"
     )
     kernel_decay: float = setting(
         0.0,
         "decay d of the kernels that Muon trains: each step subtracts lr x d x w from a kernel w",
-        low=0,
         group="muon",
     )
     kernel_norm_steps: tuple[int, ...] = setting(
@@ -135,6 +130,7 @@ class Optimizer:
         (3.4445, -4.7750, 2.0315),
         "coefficients a, b, c of a Newton-Schulz iteration, X <- a X + b X X'X + c X X'X X'X; "
         "comma-separated",
+        low=-math.inf,
         group="muon",
     )
     backbone_rate: float = setting(
@@ -180,7 +176,6 @@ class Average:
         0.0,
         "decay of an exponential moving average of weights and BN statistics, per step; the "
         "average is evaluated in place of the weights; 0: no average",
-        low=0,
         high=0.99999,
         flag="average",
     )

@@ -79,7 +79,6 @@ class RunOptions:
     logical_cpus: int = setting(
         0,
         "number of logical devices to split the CPU into, to try --strategy=mirrored without GPUs",
-        low=0,
     )
     tpu: str = setting("local", "TPU to use: local, its name, or grpc://HOST:PORT")
     worker_hosts: str = setting(
@@ -111,13 +110,11 @@ class RunOptions:
         0,
         "train this number of steps and print their speed; writes no run and no entry, only "
         "trial.json if --output_dir is given; 0: train all",
-        low=0,
     )
     peak_tflops: float = setting(
         0.0,
         "peak of one device in 10^12 floating-point operations a second at the recipe's "
         "precision, to state the share that is used; 0: measured, on CPUs and GPUs",
-        low=0,
     )
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"

@@ -39,7 +39,6 @@ class Questions:
         "number N of word vectors that are fine-tuned: those of the N most frequent words of "
         "questions; all other pretrained vectors stay fixed; without any, as in an embedded data "
         "set or with --word_vectors=none, all are learned",
-        low=0,
     )
     learned_words: bool = setting(
         True,
@@ -53,13 +52,12 @@ class Questions:
         high=1000,
     )
     most_answer_tokens: int = setting(
-        0, "maximum length of a predicted answer in tokens; 0: no limit", low=0
+        0, "maximum length of a predicted answer in tokens; 0: no limit"
     )
     sequence_length: int = setting(
         0,
         "BERT's input length in WordPieces: question, passage and three special tokens; longer "
         "passages are split into overlapping windows, and the best answer of all windows is used",
-        low=0,
         high=512,
     )
     document_stride: int = setting(

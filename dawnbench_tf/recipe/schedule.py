@@ -65,13 +65,11 @@ class Schedule:
         (),
         "epochs at which the schedule's factor changes (see --schedule), comma-separated; may be "
         "fractions",
-        low=0,
         flag="schedule_epochs",
     )
     factors: tuple[float, ...] = setting(
         (),
         "factors of the learning rate (see --schedule), comma-separated",
-        low=0,
         flag="schedule_factors",
     )
     momenta: tuple[float, ...] = setting(
@@ -80,7 +78,6 @@ class Schedule:
         "of adam and adamw, at each of schedule_epochs, comma-separated; interpolated like the "
         "factors; needs --schedule=linear or cosine_points; default: constant, --momentum, or 0.9 "
         "for beta_1",
-        low=0,
         high=1,
         flag="schedule_momenta",
     )

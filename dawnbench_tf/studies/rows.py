@@ -6,6 +6,7 @@ figures 1 to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and gen
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dawnbench_tf.studies.grid import Factor, Level, Study, times
@@ -44,30 +45,27 @@ _MUON = Level(
     | {"nesterov": True, "sgd_rate": 5.0},
 )
 
-BATCH_SIZE = Study(
+_study = partial(Study, recipe="digits/resnet8", trials=3)
+
+BATCH_SIZE = _study(
     name="batch_size",
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
-    recipe="digits/resnet8",
     settings={"scale_learning_rate_from": times(1, "batch_size")},
     factors=(_each("batch_size", [times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
-    trials=3,
     figure="tradeoff",
 )
-OPTIMIZER = Study(
+OPTIMIZER = _study(
     name="optimizer",
     question="Does an adaptive optimizer reach the accuracy, and sooner?",
     source="Figure 2",
-    recipe="digits/resnet8",
     factors=(Factor("optimizer", (_SGD, *_ADAM, _MUON)),),
-    trials=3,
     figure="curves",
 )
-FACTORS = Study(
+FACTORS = _study(
     name="factors",
     question="Do optimizations compose: is the speed-up of all the product of each one's?",
     source="Figures 3 and 4",
-    recipe="digits/resnet8",
     settings={"model": "resnet20_v1_pad", "synchronized_batch_norm": False},
     factors=(
         _with("stochastic depth", "SD", {"final_survival": 0.5}),
@@ -75,51 +73,43 @@ FACTORS = Study(
         _with("batch size", "batch x4", {"batch_size": times(4, "batch_size")}),
     ),
     thresholds=(95, 98),
-    trials=3,
     figure="factors",
 )
-LATENCY = Study(
+LATENCY = _study(
     name="latency",
     question="What does a model that trains sooner cost at inference?",
     source="Figure 5",
-    recipe="digits/resnet8",
     factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
     trials=1,
     latency=True,
     figure="latency",
 )
-DEPTH = Study(
+DEPTH = _study(
     name="depth",
     question="Which depth is the fastest to which accuracy?",
     source="Figure 6",
-    recipe="digits/resnet8",
     factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
     thresholds=(90, 95, 98, 99),
-    trials=3,
     figure="curves",
 )
-SCALING = Study(
+SCALING = _study(
     name="scaling",
     question="What do more devices bring, and what do they cost?",
     source="Figure 7",
-    recipe="digits/resnet8",
     factors=(_devices("logical_cpus", (1, 2)),),
-    trials=3,
     figure="scaling",
 )
-TRIALS = Study(
+TRIALS = _study(
     name="trials",
     question="How much of time to accuracy is luck?",
     source="Coleman et al. 2019, variation over trials",
-    recipe="digits/resnet8",
     trials=20,
     figure="distribution",
 )
-GENERALIZATION = Study(
+GENERALIZATION = _study(
     name="generalization",
     question="Does a model that was stopped at the threshold do as well on examples never used?",
     source="Coleman et al. 2019, generalization",
-    recipe="digits/resnet8",
     settings={"held_out": 300},
     factors=(
         Factor(
@@ -129,14 +119,11 @@ GENERALIZATION = Study(
     trials=5,
     figure="generalization",
 )
-PRECISION = Study(
+PRECISION = _study(
     name="precision",
     question="Does a lower precision reach the accuracy, and sooner?",
     source="section 1",
-    recipe="digits/resnet8",
     factors=(_each("precision", ("float32", "mixed_bfloat16")),),
-    trials=3,
-    figure="times",
 )
 
 _SMALL = (

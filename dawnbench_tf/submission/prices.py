@@ -6,11 +6,12 @@ is guessed, so there is none of today's TPUs.
 """
 
 import csv
+import json
 import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dawnbench_tf import machine, terminal
 from dawnbench_tf.recipe.options import Credits
@@ -39,10 +40,10 @@ def instances() -> dict[str, Instance]:
     table = dict[str, Instance]()
     with open(_TABLE, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            values: dict[str, Any] = {**row, "usd_per_hour": float(row["usd_per_hour"])}
-            for name in ("vcpus", "memory_gb"):
-                values[name] = int(row[name]) if row[name] else None
-            table[row["name"]] = Instance(**values)
+            numbers = {
+                n: json.loads(row[n] or "null") for n in ("vcpus", "memory_gb", "usd_per_hour")
+            }
+            table[row["name"]] = Instance(**{**row, **numbers})
     return table
 
 

@@ -50,7 +50,6 @@ class Averages(tf.keras.optimizers.Optimizer):
         return decay * (step / self._last_step) ** 3 if average.lookahead else decay
 
     def build(self, var_list: list[tf.Variable]) -> None:
-        """Creates the averages, equal to the current weights; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)
         if first and self.use_ema:
@@ -72,7 +71,6 @@ class Averages(tf.keras.optimizers.Optimizer):
         ]
 
     def _update_model_variables_moving_average(self, var_list: list[tf.Variable]) -> None:
-        """Updates the averages; Keras calls it after each step, once for all replicas."""
         step = self.iterations + 1  # `iterations` is incremented after this call
         decay, settings = self.decay_at(step), self._average
 

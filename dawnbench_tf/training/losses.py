@@ -65,22 +65,16 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
         return tf.reduce_sum(losses, -1)
 
 
-LOSSES = {
-    "softmax_cross_entropy": lambda recipe, class_weights=None: SoftmaxCrossEntropy(
-        recipe.label_smoothing, recipe.network.auxiliary_weight, class_weights
-    ),
-    "span_cross_entropy": lambda recipe, class_weights=None: SpanCrossEntropy(),
-}
-
-
 def make_loss(data: Data) -> tf.keras.losses.Loss:
     """Returns the loss of a recipe's task, with the recipe's class weights."""
-    # A balanced weight is examples / (classes x examples of the class), as in scikit-learn.
     recipe, weights = data.recipe, None
-    if getattr(recipe.data, "class_weights", None):
+    if recipe.task_row.inputs == "questions":
+        return SpanCrossEntropy()
+    if recipe.data.class_weights:  # examples / (classes x examples of the class), as scikit-learn's
         counts = np.bincount(data.splits.train.labels, minlength=recipe.task_row.classes)
         weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
-    return LOSSES[recipe.task_row.loss](recipe, weights)
+    auxiliary = recipe.network.auxiliary_weight
+    return SoftmaxCrossEntropy(recipe.label_smoothing, auxiliary, weights)
 
 
 def is_whitening_bias(weight: tf.Variable) -> bool:

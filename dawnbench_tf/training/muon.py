@@ -1,11 +1,11 @@
-"""Muon: momentum whose updates of kernels are orthogonalized; SGD trains the other weights.
+"""SGD, with LARS, and Muon: momentum whose updates of kernels are orthogonalized; SGD for others.
 
 Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"; in the form of
 airbench94_muon.py of KellerJordan/cifar10-airbench, which normalizes the kernels too.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ import tensorflow as tf
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refusing
+from dawnbench_tf.training.averages import Averages
 from dawnbench_tf.training.schedules import OfStep, lookup
-from dawnbench_tf.training.sgd import SGD
 
 
 def kernels(model: tf.keras.Model, recipe: Recipe) -> set[Any]:
@@ -63,6 +63,55 @@ def normalized_steps(steps_between: Sequence[int], steps: int) -> list[bool]:
     return due
 
 
+Rates = Mapping[int, OfStep]  # by a weight's index
+
+
+class SGD(Averages, tf.keras.optimizers.SGD):
+    """SGD with momentum m, optionally with LARS; one fused kernel for each weight."""
+
+    def __init__(
+        self,
+        *args: Any,
+        rate_in_velocity: bool,  # v = m v - lr g, w += v (Keras); else v = m v + g, w -= lr v
+        rates: Rates,  # multipliers by a weight's index among the trained ones
+        momentum_at: OfStep,
+        # LARS (arXiv 1708.03888): a kernel's rate is multiplied by trust x |w| / (|g| + d |w|).
+        trust: float = 0.0,
+        decays: Mapping[int, float] | None = None,  # LARS' d, added to g as d w, by index
+        **kwargs: Any,
+    ) -> None:
+        # Not by XLA, which tf-keras uses on GPUs: it would compile anew for each shape of weights.
+        super().__init__(*args, jit_compile=False, **kwargs)
+        self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
+        self._momentum_at, self._decays = momentum_at, dict(decays or {})
+
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        steps = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
+        index = self._index_dict[self._var_key(variable)]
+        rate = tf.cast(self.learning_rate, variable.dtype)
+        rate = rate * self._scale(gradient, variable, index)
+        decay = self._decays.get(index)
+        gradient = gradient + decay * variable if decay else gradient
+        steps[self._in_velocity](
+            var=variable.handle,
+            accum=self.momentums[index].handle,
+            lr=rate,
+            grad=tf.convert_to_tensor(gradient),
+            momentum=tf.cast(self._momentum_at(self.iterations), variable.dtype),
+            use_nesterov=self.nesterov,
+        )
+
+    def _scale(self, gradient: tf.Tensor, variable: tf.Variable, index: int) -> tf.Tensor:
+        """Returns the multiplier of a weight's learning rate."""
+        multiplier = self._rates.get(index)
+        scale = tf.cast(multiplier(self.iterations) if multiplier else 1.0, variable.dtype)
+        if not self._trust or variable.shape.rank < 2:
+            return scale
+        norm, gradient_norm = tf.norm(variable), tf.norm(gradient)
+        ratio = self._trust * norm / (gradient_norm + self._decays.get(index, 0.0) * norm)
+        return scale * tf.where((norm > 0) & (gradient_norm > 0), ratio, tf.ones_like(ratio))
+
+
 class Muon(SGD):
     """Muon for the `kernels`, by index among the trained weights; SGD for the other weights.
 
@@ -91,7 +140,6 @@ class Muon(SGD):
     def _distributed_apply_gradients_fn(
         self, distribution: Any, grads_and_vars: Iterable[tuple], **kwargs: Any
     ) -> Any:
-        """Updates the weights on all replicas; Keras calls it."""
         sized: list[tuple] = []  # of each kernel: filters, elements, index, gradient, weight
         others: list[tuple] = []
         for gradient, weight in grads_and_vars:

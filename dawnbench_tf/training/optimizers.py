@@ -15,9 +15,8 @@ from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import losses, muon, schedules
 from dawnbench_tf.training.averages import Averages
-from dawnbench_tf.training.muon import Muon
+from dawnbench_tf.training.muon import SGD, Muon, Rates
 from dawnbench_tf.training.schedules import OfStep
-from dawnbench_tf.training.sgd import SGD, Rates
 
 
 def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float]:
@@ -113,12 +112,10 @@ class OwnRates(Averages):
             self._multiplier, self.beta_1 = 1.0, constant
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Updates one weight on one replica; Keras calls it."""
         with self._settings_of(variable):
             super().update_step(gradient, variable)
 
     def _apply_weight_decay(self, variables: Sequence[tf.Variable]) -> None:
-        """Decays weights (AdamW); Keras calls it."""
         if not self._own_rates:
             super()._apply_weight_decay(variables)
             return
@@ -131,7 +128,6 @@ class RMSprop(tf.keras.optimizers.RMSprop):
     """Keras's RMSprop; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
     def build(self, var_list: list[tf.Variable]) -> None:
-        """Creates the variables and sets the means to 1; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)
         for mean in self._velocities if first else ():

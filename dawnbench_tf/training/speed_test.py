@@ -233,7 +233,7 @@ def without_files(recipe: Recipe, options: RunOptions) -> Recipe:
         return recipe
     if recipe.whole_task.is_own:
         refuse("data_dir", "", f"is needed for {recipe.whole_task.name}, a task of your own")
-    return recipe.with_values(synthetic=recipe.task_row.synthetic)
+    return recipe.with_values(synthetic="jpeg" if recipe.jpegs else "decoded")
 
 
 def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int) -> int:

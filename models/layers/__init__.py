@@ -3,7 +3,6 @@
     broadcast                           biases and scales with exact gradients in 16 bits
     image                               feature maps: whitening, batch norms, stochastic depth
     activations, convolution, dropout   as in Keras, but faster in training on CPUs
-    kervolution                         polynomial kernel of a convolution's output
     text                                token-wise: embeddings, normalization, masks, span logits
     attention, recurrent, sequence      across tokens: attention, LSTM and SRU, BERT's input
     views                               test-time augmentation
@@ -21,7 +20,6 @@ from . import (  # noqa: F401
     dropout,
     image,
     initializers,
-    kervolution,
     recurrent,
     sequence,
     text,

@@ -57,7 +57,6 @@ class BidirectionalAttention(Unmasked):
     """
 
     def build(self, input_shape: Any) -> None:
-        """Creates w, as three vectors, and b."""
         width = input_shape[0][-1]
         self.parts = _add_trilinear_weights(self, width, 3 * width)  # w is one vector of 3 width
         self.bias = self.add_weight(name="b", shape=(), initializer="zeros")
@@ -89,7 +88,6 @@ class Coattention(Unmasked):
     """
 
     def build(self, input_shape: Any) -> None:
-        """Creates the similarity's weights."""
         width = input_shape[0][-1]
         self.parts = _add_trilinear_weights(self, width, width)
         self.built = True
@@ -207,7 +205,6 @@ class MultiLevelAttention(Unmasked):
         self.levels = levels
 
     def build(self, input_shape: Any) -> None:
-        """Creates the diagonals of all levels, one vector of the keys' width."""
         width = input_shape[0][-1]
         self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
         self.built = True

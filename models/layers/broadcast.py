@@ -54,14 +54,9 @@ def _sum(terms: tf.Tensor, axes: list[int]) -> tf.Tensor:
 
 
 def add(x: tf.Tensor, bias: tf.Tensor, axis: int | None = None) -> tf.Tensor:
-    """Returns x + bias.
-
-    Args:
-      x: (batch, ...).
-      bias: a vector if there is an `axis`, else of the shape of x's last axes; any floating dtype.
-      axis: axis of the channels, 1 or -1, for TensorFlow's BiasAdd in place of its addition: both
-        give equal sums, their float32 gradients differ by rounding.
-    """
+    """Returns x + bias; the bias has x's last axes, or with `axis`, 1 or -1, is of the channels."""
+    # With `axis` it is TensorFlow's BiasAdd in place of its addition: both give equal sums, their
+    # float32 gradients differ by rounding.
 
     def forward(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
         narrow = tf.cast(bias, x.dtype)

@@ -29,7 +29,6 @@ class Conv2D(tf.keras.layers.Conv2D):
         return self.activation(broadcast.add(outputs, self.bias, axis))
 
     def convolution_op(self, inputs: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
-        """Convolves; Keras calls it."""
         if _uses_matrix_products(self, inputs, kernel):
             return _convolve(inputs, tf.convert_to_tensor(kernel))
         return super().convolution_op(inputs, kernel)

@@ -291,7 +291,6 @@ class Whitening(tf.keras.layers.Layer):
         self.examples = examples
 
     def build(self, input_shape: Any) -> None:
-        """Creates the filters, each of which copies one value of the patch, and the bias."""
         filters = self._unadapted(input_shape[self.axis])
         self.kernel = self.add_weight(
             name="kernel",

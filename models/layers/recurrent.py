@@ -88,10 +88,8 @@ def fuse(model: tf.keras.Model) -> None:
 def bilstm(
     hidden: int, initializers: tuple[Any, Any, Any], dtype: str | None, name: str | None = None
 ) -> tf.keras.layers.Layer:
-    """Returns a bidirectional LSTM: (batch, tokens, width) to (batch, tokens, 2 hidden).
-
-    It meets the requirements of Keras's cuDNN kernel; on CPUs see `fuse`.
-    """
+    """Returns a bidirectional LSTM: (batch, tokens, width) to (batch, tokens, 2 hidden)."""
+    # It meets the requirements of Keras's cuDNN kernel; on CPUs see `fuse`.
     kernel, recurrent, bias = initializers
     lstm = LSTM(
         hidden,
@@ -160,7 +158,6 @@ class SRU(Unmasked):
         self.drop_inputs, self.drop_states = drop(), drop()
 
     def build(self, input_shape: Any) -> None:
-        """Creates the projections, joined in one matrix, and the gates' biases."""
         width = input_shape[0][-1]
         self.projections = 3 if width == 2 * self.hidden else 4
         limit = (3 / width) ** 0.5

@@ -62,7 +62,6 @@ class TokenEmbedding(tf.keras.layers.Layer):
         self.initializer = tf.keras.initializers.get(initializer)
 
     def build(self, input_shape: Any) -> None:
-        """Creates the tables of trained and of fixed vectors."""
         # Without autocast: a vector's gradient is summed in the dtype that it is gathered in.
         self.table = self.add_weight(
             name="trained",
@@ -154,7 +153,6 @@ class TagEmbedding(tf.keras.layers.Layer):
         self.counts, self.widths = tuple(counts), tuple(widths)
 
     def build(self, input_shape: Any) -> None:
-        """Creates a table for each tag, initialized from N(0, 1) as PyTorch's embeddings are."""
         self.tables = [
             self.add_weight(
                 name=f"table_{tag}",
@@ -190,7 +188,6 @@ class LayerNorm(tf.keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
-        """Creates scale and shift."""
         shape = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
@@ -209,7 +206,6 @@ class Highway(Unmasked):
     """Highway (Srivastava et al. 2015): g * relu(W x + b) + (1 - g) * x, g = sigmoid(V x + c)."""
 
     def build(self, input_shape: Any) -> None:
-        """Creates both matrices and biases, of the input's width."""
         width = input_shape[-1]
         for name in ("transform", "gate"):
             kernel = self.add_weight(

@@ -12,10 +12,7 @@ from .registration import register
 
 @tf.autograph.experimental.do_not_convert  # as networks.build: half a second
 def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.Model:
-    """Returns a classifier that averages the logits of `model` over a recipe's `test_views`.
-
-    It shares the weights; for "image" it is `model` itself.
-    """
+    """Returns a classifier with the weights of `model`: mean logits of a recipe's `test_views`."""
     if views == "image":
         return model
     images = tf.keras.Input(model.input_shape[1:], name="images")

@@ -31,18 +31,8 @@ PUBLISHERS = {  # publisher -> model -> URL
 
 
 def find(publisher: str, model: str, download: bool) -> Path:
-    """Returns the path of a model's file in Keras's cache, ~/.keras/models.
-
-    Args:
-      publisher: a key of PUBLISHERS.
-      model: name of the model.
-      download: whether to download a file that is not in the cache.
-
-    Raises:
-      ValueError: the publisher has no such model, the file is neither there nor to be downloaded,
-        or its SHA-256 is another.
-      OSError: the download failed.
-    """
+    """Returns the path of a publisher's file of a model in Keras's cache, ~/.keras/models."""
+    # ValueError: there is none, or its SHA-256 is another. OSError: the download failed.
     files = PUBLISHERS[publisher]
     if model not in files:
         text = f"should be the weights of {model}, which `{publisher}` does not have"

@@ -101,18 +101,11 @@ class _Unpickler(pickle.Unpickler):
 def load(
     stream: BinaryIO, names: Mapping[tuple[str, str], str | type], others: bool = False
 ) -> Any:
-    """Reads one pickle and returns its value; the stream's position is then behind the pickle.
-
-    Args:
-      stream: the file.
-      names: functions and classes that the pickle may name, (module, attribute): the word for them
-        in a `Call`, or `Dict` or `Bytes`.
-      others: whether it may name others too; their word is MODULE.ATTRIBUTE.
-
-    Raises:
-      ValueError: the pickle names something else, has other instructions, or too many of them.
-      Exception: of other types (IndexError, KeyError, ...), if the pickle is damaged.
-    """
+    """Reads one pickle and returns its value; the stream's position is then behind the pickle."""
+    # `names` are the functions and classes that it may name, (module, attribute): the word for them
+    # in a `Call`, or `Dict` or `Bytes`. With `others` it may name more, by MODULE.ATTRIBUTE.
+    # ValueError: it names something else, has other instructions, or too many; a damaged one raises
+    # exceptions of other types.
     begin = stream.tell()
     _check(stream)
     size = stream.tell() - begin

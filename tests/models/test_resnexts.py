@@ -48,8 +48,11 @@ def test_parameters_equal_a_count_by_hand():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({"depth": 28}, "`depth` should be 9n+2 in ResNeXts, n >= 1. Received: depth=28"),
-        ({"cardinality": 0}, "at least 1. Received: cardinality=0, base_width=64"),
+        (
+            {"depth": 28},
+            "`depth` should be 9n+2 with bottleneck blocks, n >= 1. Received: depth=28",
+        ),
+        ({"cardinality": 0}, "`cardinality` should be at least 1. Received: cardinality=0"),
     ],
 )
 def test_impossible_arguments_are_refused(args, words):

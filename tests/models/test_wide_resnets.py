@@ -33,7 +33,10 @@ def test_parameters_equal_the_paper_s_table_5(name, millions):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({"depth": 20, "widen": 2}, "`depth` should be 6n+4 in wide ResNets, n >= 1. Received: de"),
+        (
+            {"depth": 20, "widen": 2},
+            "`depth` should be 6n+4 with basic blocks, n >= 1. Received: de",
+        ),
         ({"depth": 4, "widen": 2}, "Received: depth=4"),
         ({"depth": 10, "widen": 0}, "`widen` should be at least 1. Received: widen=0"),
     ],

@@ -40,7 +40,7 @@ SYSTEMS = {
         SMALL,
         {"schedule_epochs": (0, 9.8, 24), "learning_rate": 0.0052 * LOWER},
     ),
-    "wrn_22_6_8gpu": (2, 16, 16, {"depth": 10, "widen": 1}, FASTAI),
+    "wrn_22_6_8gpu": (2, 16, 16, {"depth": 8, "widen": 1}, FASTAI),
 }
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, machine, models, terminal
-from dawnbench_tf.data import pretrained
-from dawnbench_tf.data.dataset import Data, Example
+from dawnbench_tf.data.dataset import Data, Example, start_from
 from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
@@ -179,7 +178,7 @@ class ImageData(Data):
 
     def adapt(self, model: tf.keras.Model) -> None:
         if file := self.recipe.network.pretrained:
-            pretrained.load(model, file, file)
+            start_from(model, file, file)
         for layer in model.layers:  # whitening layers are fitted to training images
             if isinstance(layer, Whitening):
                 split, data_format = self.splits.train, self.placement.data_format
@@ -249,8 +248,6 @@ def _compare_labels(name: str, splits: Splits, classes: int) -> None:
 
 def take_part(recipe: Recipe, splits: Splits) -> Splits:
     """Returns the data set with the training images that a recipe with `train_examples` uses."""
-    if not recipe.train_examples:
-        return splits
     whole = recipe.whole_task.train_examples
     check(replace(recipe.task_row, train_examples=whole), splits)
     count = len(splits.train.labels)

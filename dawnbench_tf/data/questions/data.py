@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, models
-from dawnbench_tf.data import pretrained, qa_mini
-from dawnbench_tf.data.dataset import Data, Example
+from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data.dataset import Data, Example, start_from
 from dawnbench_tf.data.placement import own_replicas, without_autotune
 from dawnbench_tf.data.questions import features, spans, vocabulary, windows
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
@@ -201,7 +201,7 @@ class QuestionData(Data):
     def adapt(self, model: tf.keras.Model) -> None:
         encoded = self.splits
         if encoded.pretrained:
-            pretrained.load(model, encoded.pretrained, self.recipe.network.pretrained)
+            start_from(model, encoded.pretrained, self.recipe.network.pretrained)
         if encoded.vocabulary.pieces:
             return
         words = model.get_layer("words")
@@ -304,11 +304,6 @@ def complete(recipe: Recipe, encoded: Encoded) -> Recipe:
     train = task.train_examples or encoded.whole or len(encoded.train.context_of_question)
     test = task.test_examples or len(encoded.test.context_of_question)
     return recipe.with_values(task=replace(task, train_examples=train, test_examples=test))
-
-
-def take_part(recipe: Recipe, encoded: Encoded) -> Encoded:
-    """Returns the data set unchanged: questions are selected before they are encoded."""
-    return encoded
 
 
 def check(task: Task, encoded: Encoded) -> None:

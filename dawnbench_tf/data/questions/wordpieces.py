@@ -13,12 +13,8 @@ from dawnbench_tf.data.questions.vocabulary import FIRST, SIGNS, Vocabulary
 from dawnbench_tf.refusals import Refusal, refuse, refusing
 
 VOCABULARY = "vocab.txt"
-WEIGHTS = (
-    "model.safetensors",
-    "bert_model.ckpt.index",
-    "tf_model.h5",
-    "pytorch_model.bin",
-)  # files of Hugging Face and google-research/bert
+# files of Hugging Face and google-research/bert
+WEIGHTS = "model.safetensors bert_model.ckpt.index tf_model.h5 pytorch_model.bin".split()
 HOME = "https://github.com/google-research/bert"
 LONGEST = 1 << 24  # largest vocabulary, in bytes
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.layers import kervolution
+from dawnbench_tf.models.layers import activations as kervolution
 
 X = np.linspace(-3, 3, 24).reshape(2, 3, 2, 2)
 
