@@ -29,8 +29,7 @@ def body(
     """
     per_block = checks.units_per_stage(depth, 6, 4, "in DenseNets-BC")
     checks.in_unit_interval(compression=compression)
-    if growth < 1:
-        raise ValueError(f"`growth` should be at least 1. Received: growth={growth}")
+    checks.at_least(1, growth=growth)
     make = layers()
     x = make.conv(2 * growth, 3)(images)
     for number in (1, 2, 3):

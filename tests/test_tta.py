@@ -49,9 +49,9 @@ def test_it_stops_at_the_first_row_at_the_threshold():
     timer = fit(TimeToAccuracy(70, "top1", evaluate=sequence(50, 70, 60, 90)))
     assert [row["top1"] for row in timer.rows] == [50, 70]
     assert timer.reached and timer.first_hit["epoch"] == 2 and timer.best == 70
-    timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60, 70, 75)))
+    timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60)), epochs=3)
     assert not timer.reached and timer.first_hit is None and timer.best == 80
-    assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4, 5]
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 3]
 
 
 def test_the_metric_joins_keras_s_own_logs():
@@ -83,7 +83,7 @@ def test_keras_s_own_validation_metric_serves():
 
 
 def test_less_can_be_more():
-    network = model(optimizer=tf.keras.optimizers.Adam(0.2))
+    network = model(optimizer=tf.keras.optimizers.Adam(0.4))
     timer = fit(TimeToAccuracy(0.5, "loss", mode="min"), epochs=200, network=network)
     assert timer.reached and timer.rows[-1]["loss"] <= 0.5 < timer.rows[-2]["loss"]
     assert timer.best == timer.rows[-1]["loss"]
