@@ -144,12 +144,13 @@ def test_a_model_is_what_its_row_says(name):
 
 @cache
 def first_counts(kind):
-    """Counts of a kind of CIFAR ResNet with one unit a stage, and what a unit more adds."""
+    """Depth rule of a kind of CIFAR ResNet, counts with a unit a stage, what a unit more adds."""
     args = dict(kind)
-    a_unit = 9 if args.get("block") == "bottleneck" else 6
-    depths = (n * a_unit + 2 for n in (1, 2))
+    basic = args.get("block") != "bottleneck"
+    a_unit, extra = 6 if basic else 9, 4 if basic and "widen" in args else 2
+    depths = (n * a_unit + extra for n in (1, 2))
     one, two = (counts(models.build("resnet8_v1_proj", **{**args, "depth": n})) for n in depths)
-    return a_unit, one, two - one
+    return a_unit, extra, one, two - one
 
 
 @pytest.mark.skipif(not LEGACY, reason="arithmetic; under tf-keras")
@@ -158,9 +159,9 @@ def test_a_cifar_row_s_counts_follow_from_two_shallow_networks(name):
     """Each unit more adds what the unit before did: exact, and no ResNet-1202 to build."""
     variant = models.get(name)
     args = {key: value for key, value in variant.args.items() if key != "depth"}
-    a_unit, first, each = first_counts(tuple(sorted(args.items())))
-    units = (variant.args["depth"] - 2) // a_unit
-    assert variant.args["depth"] == units * a_unit + 2
+    a_unit, extra, first, each = first_counts(tuple(sorted(args.items())))
+    units = (variant.args["depth"] - extra) // a_unit
+    assert variant.args["depth"] == units * a_unit + extra
     assert tuple(first + (units - 1) * each) == (variant.parameters, variant.multiply_adds)
 
 
