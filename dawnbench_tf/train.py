@@ -213,7 +213,7 @@ def train(
 
 
 def _new_folder(recipe: Recipe) -> str:
-    begun = time.strftime("%Y%m%d-%H%M%S")  # not alone: several may begin in the same second
+    begun = time.strftime("%Y%m%d-%H%M%S")  # and a random part: two runs may begin in one second
     return f"runs/{recipe.name.replace('/', '-')}-{begun}-{os.urandom(2).hex()}"
 
 
@@ -250,8 +250,8 @@ def _recorded(
     speed = used.get("examplesPerSecond")
     entry = run_entry.training_entry(run, options, machine, speed, facts)
     with suppress(Refusal):  # a damaged one
-        if session.finished and run.entry:  # the day of the measurement
-            entry = replace(entry, timestamp=run.entry.timestamp)
+        if session.finished and (earlier := run.entry):  # it has the day of the measurement
+            entry = replace(entry, timestamp=earlier.timestamp)
     run_entry.write(folder.path, entry)
     if run.rows:
         price = options.credits.cost_per_hour

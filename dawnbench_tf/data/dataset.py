@@ -289,8 +289,7 @@ def open(
     task = recipe.whole_task
     if task.is_own and not task.threshold:
         recipe = recipe.with_values(task=replace(task, threshold=recipe.goal))
-    if recipe.train_examples and not recipe.synthetic and task.inputs == "images":
-        splits = modality.take_part(recipe, splits)  # questions were selected before encoding
+    splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
     modality.check(recipe.task_row, splits)
     splits = splits.hold_out(recipe.held_out) if recipe.held_out else splits
     return from_splits(recipe, splits, placement)

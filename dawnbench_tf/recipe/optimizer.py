@@ -148,6 +148,11 @@ class Optimizer:
         group="fine-tuning",
     )
 
+    @property
+    def penalty(self) -> float:
+        """The weight decay d that the loss includes: 0 with lars and adamw, which decay weights."""
+        return 0.0 if self.name in ("lars", "adamw") else self.weight_decay
+
     def __post_init__(self) -> None:
         check(self)
         if self.name != "muon":

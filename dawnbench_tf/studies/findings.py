@@ -36,11 +36,7 @@ def _describe_runs(results: Results) -> str:
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
     ended = Counter(summaries.status_at(outcome, results.thresholds[-1]) for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
-    later = sum(
-        outcome.status == outcomes.CRASHED
-        and summaries.status_at(outcome, results.thresholds[-1]) == outcomes.REACHED
-        for outcome in runs
-    )
+    later = sum(run.status == outcomes.CRASHED for run in runs) - ended[outcomes.CRASHED]
     parts += f"; {later} of those that reached it crashed later" * bool(later)
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""

@@ -109,9 +109,5 @@ def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
         for w in model.trainable_variables
         if decays(w, recipe) and w.ref() not in kernels
     ]
-    if recipe.optimizer.weight_decay and recipe.optimizer.name not in ("lars", "adamw"):
-        model.add_loss(
-            lambda: (
-                recipe.optimizer.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])
-            )
-        )
+    if penalty := recipe.optimizer.penalty:
+        model.add_loss(lambda: penalty * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares]))

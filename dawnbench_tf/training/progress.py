@@ -25,8 +25,6 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     replicas = model.distribute_strategy.num_replicas_in_sync
     steps = data.epoch_steps
     sizes = [f"{steps[part.start]:,} steps of {part.batch_size}" for part in recipe.phases()]
-    # Keras logs the loss with what `add_loss` adds; LARS and AdamW decay the weights themselves.
-    decays = recipe.optimizer.weight_decay and recipe.optimizer.name not in ("lars", "adamw")
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "
@@ -34,7 +32,8 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
         f"data: {examples} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {terminal.counted(replicas, 'replica')}"
         + ", compiled by XLA" * bool(model.jit_compile)
-        + "\nthe printed loss includes the penalty of weight decay" * bool(decays)
+        # Keras logs the loss with what `add_loss` adds.
+        + "\nthe printed loss includes the penalty of weight decay" * bool(recipe.optimizer.penalty)
     )
 
 

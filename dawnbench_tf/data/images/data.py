@@ -248,6 +248,8 @@ def _compare_labels(name: str, splits: Splits, classes: int) -> None:
 
 def take_part(recipe: Recipe, splits: Splits) -> Splits:
     """Returns the data set with the training images that a recipe with `train_examples` uses."""
+    if not recipe.train_examples:
+        return splits
     whole = recipe.whole_task.train_examples
     check(replace(recipe.task_row, train_examples=whole), splits)
     count = len(splits.train.labels)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.layers import activations as kervolution
+from dawnbench_tf.models.layers import activations
 
 X = np.linspace(-3, 3, 24).reshape(2, 3, 2, 2)
 
 
 def built(power, balance, dtype="float64"):
-    layer = kervolution.PolynomialKernel(power, balance, dtype=dtype)
+    layer = activations.PolynomialKernel(power, balance, dtype=dtype)
     layer.build(X.shape)
     return layer
 
@@ -49,7 +49,7 @@ def test_the_balance_is_one_trained_number_and_its_initial_value_is_in_the_confi
     (balance,) = layer.trainable_variables
     assert balance.shape == () and float(balance) == 2
     balance.assign(5)
-    again = kervolution.PolynomialKernel.from_config(layer.get_config())
+    again = activations.PolynomialKernel.from_config(layer.get_config())
     again.build(X.shape)
     assert again.power == 3 and float(again.trainable_variables[0]) == 2
 
@@ -58,4 +58,4 @@ def test_the_balance_is_one_trained_number_and_its_initial_value_is_in_the_confi
 def test_a_power_that_is_no_count_is_refused(power):
     line = re.escape(f"`power` should be a whole number from 1 on. Received: power={power}")
     with pytest.raises(ValueError, match=f"^{line}$"):
-        kervolution.PolynomialKernel(power)
+        activations.PolynomialKernel(power)
