@@ -9,11 +9,12 @@ Exit status: 0; 1 for violations or bad input.
 import datetime
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import flags, terminal
+from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.recipe.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.runs import run_entry
@@ -46,12 +47,12 @@ class Options:
 
 
 def check_tree(
-    path: str | os.PathLike[str], grade: Grade = Grade.REVIEW
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], grade: Grade = Grade.REVIEW
 ) -> tuple[int, list[Violation]]:
-    """Checks all entries at or below a path.
+    """Checks all entries at or below paths, each once.
 
     Args:
-      path: an entry's JSON or TSV, or a folder.
+      paths: JSON or TSV files of entries, or folders.
       grade: the strictest grade of rules to apply.
 
     Returns:
@@ -60,28 +61,25 @@ def check_tree(
     Raises:
       Refusal: there is no such path.
     """
-    path, violations = Path(path), list[Violation]()
-    if path.is_dir():
-        files = list(find(path, violations))
-        if not files and not violations:
-            text = "holds no entry: no DATASET/train/NAME.json"
-            violations.append(Violation(path, 1, "folder", text))
-    elif path.exists() or path.is_symlink():
-        files = [path]
-    else:
-        raise Refusal(f"{path}: is not there; should be an entry, or a tree of entries")
-    stems = {file.with_suffix("") for file in files if file.suffix == ".json"}
-    entries = []
-    for file in files:
-        entry = file.with_suffix(".json")
-        if file.suffix != ".tsv":
-            entries.append(file)
-        elif file.with_suffix("") not in stems and not entry.is_file():
-            text = f"has no {shown(file.stem)}.json beside it"
-            violations.append(Violation(file, 1, "pair", text))
-        elif len(files) == 1:
-            entries.append(entry)
-    for entry in entries:
+    violations, entries = list[Violation](), dict[Path, Path]()  # absolute path -> as it was given
+    for path in files.paths(paths):
+        if path.is_dir():
+            before, own = len(violations), list(find(path, violations))
+            if not own and len(violations) == before:
+                text = "holds no entry: no DATASET/train/NAME.json"
+                violations.append(Violation(path, 1, "folder", text))
+        elif path.exists() or path.is_symlink():
+            own = [path]
+        else:
+            raise Refusal(f"{path}: is not there; should be an entry, or a tree of entries")
+        for file in own:
+            entry = file.with_suffix(".json") if file.suffix == ".tsv" else file
+            if entry is file or os.path.lexists(entry):
+                entries.setdefault(entry.absolute(), entry)
+            else:
+                text = f"has no {shown(file.stem)}.json beside it"
+                violations.append(Violation(file, 1, "pair", text))
+    for entry in entries.values():
         try:
             violations += rules.find_violations(load(entry), grade)
         except Unreadable as error:
@@ -91,17 +89,15 @@ def check_tree(
 
 def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
     """Prints the violations of entries and folders; returns the exit status. Raises Refusal."""
-    checked = [check_tree(path, grade) for path in paths]
-    violations = [violation for _, path_violations in checked for violation in path_violations]
+    count, violations = check_tree(paths, grade)
     if as_json:
         rows = [{**v._asdict(), "path": v.display_path()} for v in violations]
         print(json.dumps(rows, indent=1))
     else:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
-        entries = sum(count for count, _ in checked)
-        noun = "entry" if entries == 1 else "entries"
-        terminal.say(f"{entries} {noun}, {terminal.counted(len(violations), 'violation')}")
+        noun = "entry" if count == 1 else "entries"
+        terminal.say(f"{count} {noun}, {terminal.counted(len(violations), 'violation')}")
     return 1 if violations else 0
 
 
@@ -130,14 +126,14 @@ def package(
     folder, output = Path(folder), Path(output)
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
-    files = [path for path in find(folder, []) if path.suffix == ".json" and has_task(path)]
-    if not files:
+    own_files = [path for path in find(folder, []) if path.suffix == ".json" and has_task(path)]
+    if not own_files:
         reason = "holds no entry; runs that may not be ranked are in not_an_entry/, with reasons"
         raise Refusal(f"{folder}: {reason}")
-    entries = [_complete(path, changes, cost_per_hour, tag) for path in files]
+    entries = [_complete(path, changes, cost_per_hour, tag) for path in own_files]
     # None may replace another one, here or in the tree.
     paths: dict[Path, Path] = {}
-    for entry, file in zip(entries, files, strict=True):
+    for entry, file in zip(entries, own_files, strict=True):
         path = output / entry.dataset / entry.phase / f"{entry.name}.json"
         if path in paths:
             text = f"would both be {shown(path.name)}; package them apart, with --hardware_tag"

@@ -272,8 +272,8 @@ class _NumberParser(flags.ArgumentParser):
                 return tuple(self.number(part) for part in argument.split(",") if part)
             return self.number(argument)
         except ValueError:
-            kind = f"a {'whole ' * (self.number is int)}number"
-            text = "comma-separated numbers" if self.several else kind
+            kind = f"{'whole ' * (self.number is int)}number"
+            text = f"comma-separated {kind}s" if self.several else f"a {kind}"
             raise ValueError(f"should be {text}") from None
 
     def flag_type(self) -> str:

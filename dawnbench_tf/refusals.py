@@ -78,12 +78,12 @@ def shown(value: object, kept: str = "") -> str:
 def defused(cell: object) -> object:
     """Returns a CSV cell that no terminal acts on and no spreadsheet runs as a formula.
 
-    >>> defused("=1+1"), defused(-1)
-    ("'=1+1", -1)
+    >>> defused("=1+1"), defused(-1), defused("a\\nb")
+    ("'=1+1", -1, 'a\\\\nb')
     """
     if not isinstance(cell, str):
         return cell
-    cell = shown(cell)
+    cell = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cell)
     first = unicodedata.normalize("NFKC", cell.lstrip()[:1])  # full-width forms count too
     return f"'{cell}" if first in ("=", "+", "-", "@", "|", "%") else cell
 

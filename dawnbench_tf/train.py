@@ -122,6 +122,8 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
     same = not named and not options.task
     if options.run.output_dir and same and (folder / run_folder.RECIPE).exists():
         return recipes.changed(runs.recipe_of(folder), **replaced)
+    if options.run.output_dir and same and not options.run.max_steps:
+        terminal.say(f"{folder} holds no run to continue; one of {options.recipe} begins there")
     if not options.task:
         return recipes.named_by(recipes.get(options.recipe, **replaced), options.run.data_dir)
     task = tasks.find_task(options.task, options.run.data_dir, options.task_name)

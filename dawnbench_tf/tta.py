@@ -54,7 +54,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     On the clock: compiling, that is from `on_train_begin` to the end of the first execution, and
     each epoch from its begin to the end of its last step on the device, with its input and what
-    callbacks do inside it: a checkpoint every 100 steps counts. Off the clock: all that follows,
+    callbacks do inside it: a checkpoint every 100 steps counts, and `on_epoch_begin` of callbacks
+    that stand after this one in `callbacks`. Off the clock: all that follows,
     until the next epoch begins: validation, `evaluate`, and what other callbacks do at the end of
     an epoch, whatever their order. Also off it: `evaluate` inside an epoch, the time between two
     calls of `fit`, and, if an exception ends `fit`, all after the last step or epoch before it; and
@@ -115,8 +116,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         amounts: dict[str, Any] = {"first": first, "last_step": last_step}
         amounts |= {"step_examples": step_examples, "cost_per_hour": cost_per_hour}
         for name, value in amounts.items():
-            if value is not None and not (isinstance(value, Real) and float(value) >= 0):
-                text = f"`{name}` should be a number of at least 0. Received: {name}={value!r}"
+            least = int(name == "last_step")
+            if value is not None and not (isinstance(value, Real) and float(value) >= least):
+                text = (
+                    f"`{name}` should be a number of at least {least}. Received: {name}={value!r}"
+                )
                 raise ValueError(text)
         path = None if log is None else Path(log).absolute()
         folder = path.parent if path else Path()
@@ -709,6 +713,8 @@ def _direction(metric: str) -> str:
 
 def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode: str) -> None:
     """Raises ValueError for the first argument of the timer that is wrong."""
+    if evaluate is not None and not callable(evaluate):
+        raise ValueError(f"`evaluate` should be a function. Received: evaluate={evaluate!r}")
     if mode not in ("max", "min"):
         raise ValueError(f'`mode` should be "auto", "max" or "min". Received: mode={mode!r}')
     for name, value in numbers.items():

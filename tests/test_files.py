@@ -37,7 +37,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(Refusal, match="can't be written"):
+    with pytest.raises(Refusal, match="is a file or inside one; should be a folder"):
         files.make_folder(tmp_path / "file" / "folder")
     with pytest.raises(Refusal, match="^/proc: can't be written"):  # it is there, but takes no file
         files.make_folder(Path("/proc"))

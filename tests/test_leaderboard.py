@@ -206,7 +206,7 @@ def test_until_threshold_and_csv(tmp_path):
             ["--dataset=SQuAD", "--threshold=1"],
             "no entry is left to rank; name folders with SQuAD, a later",
         ),
-        (["--html=file/site"], "file/site/entries: can't be written (Not a directory)"),
+        (["--html=file/site"], "file/site/entries: is a file or inside one; should be a folder"),
         (["--plot=a.gif"], "--plot=a.gif: should end in one of .png"),
         (["--top=0"], "--top=0: should be at least 1"),
         (["--until=2018"], "--until=2018: should be a date, YYYY-MM-DD"),

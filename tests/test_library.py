@@ -47,7 +47,7 @@ def test_the_page_trains_loads_tunes_exports_and_times(trained_digits, tmp_path)
     assert eval(score) == {"top1Accuracy": trained.rows[-1]["top1Accuracy"]}
     assert eval(tuned)[-1] > 0.97 and " ms, ± " in time
     assert (tmp_path / "five_digits/saved_model.pb").is_file()
-    assert "steps: at the median" in "".join(steps)
+    assert "ms a step, at the median" in "".join(steps)
 
 
 @pytest.mark.long

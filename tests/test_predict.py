@@ -121,6 +121,15 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
         expected.append((begins[i], ends[j]))
         spans = [span for span in spans if span[1] < i or j < span[0]]
     assert [(answer.begin, answer.end) for answer in answers] == expected
+    for wrong in ({"count": 0}, {"count": 1, "most_words": -1}):
+        with pytest.raises(ValueError, match="should be at least 1. Received: .*=(0|-1)"):
+            reader.answers(PASSAGE, "Where does Ada live?", **wrong)
+    # An accent of its own is a token, but of the answer before it.
+    monkeypatch.setattr(
+        reader, "_forward", lambda _: np.array([[[9, 0, 8], [9, 0, 8]]], np.float32)
+    )
+    answers = reader.answers("Jose\u0301 owns", "Who?", 3)
+    assert [answer.text for answer in answers] == ["Jose\u0301", "owns"]
 
 
 @pytest.mark.parametrize(

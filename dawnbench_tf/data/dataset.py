@@ -133,7 +133,10 @@ class Data(Protocol):
         """
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for single test examples, each with a batch axis of 1."""
+        """Returns the network's inputs for single test examples.
+
+        Each has a batch axis of 1; that of a question for BERT has its windows.
+        """
 
     def join(self, outputs: Iterable[np.ndarray]) -> Any:
         """Returns the answers to all test examples, as `collect` does.

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from dawnbench_tf import machine, run_folder
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.questions import encoding, vocabulary, windows
+from dawnbench_tf.data.questions import encoding, spans, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.inference import serving
 from dawnbench_tf.models.layers import recurrent
@@ -40,6 +40,9 @@ class Answer(NamedTuple):
 
 class Reader:
     """A trained reading model: `Reader(run_folder)(context, question)`.
+
+    It knows the words of its data set, training and test, those with word vectors among them. All
+    other words are one to it.
 
     Args:
       folder: the `--output_dir` of a training run on a reading task. Only its weights, word list
@@ -75,12 +78,17 @@ class Reader:
         Args:
           context: the text to answer from.
           question: the question.
-          count: number of answers; there are fewer if the text is short.
-          most_words: most tokens (BERT: WordPieces) of an answer; None for the recipe's limit.
+          count: number of answers, from 1; there are fewer if the text is short.
+          most_words: most tokens (BERT: WordPieces) of an answer, from 1; None for the recipe's
+            limit.
 
         Raises:
+          ValueError: `count` or `most_words` is below 1.
           Refusal: a text holds no word, or needs more memory than is free.
         """
+        for name, number in (("count", count), ("most_words", most_words)):
+            if number is not None and number < 1:
+                raise ValueError(f"`{name}` should be at least 1. Received: {name}={number}")
         form = self._recipe.data
         encoded = encoding.encode_question(context, question, self._vocabulary, form)
         split = encoded.test
@@ -111,8 +119,10 @@ class Reader:
             merged = runs.pop(run)
             first, last = merged.spans[0].tolist()
             begin, end = int(split.offsets.values[first, 0]), int(split.offsets.values[last, 1])
+            end = spans.past_marks(context, end)
+            past = int(np.searchsorted(split.offsets.values[:, 0], end))  # first token after it
             answers.append(Answer(context[begin:end], begin, end, float(merged.probabilities[0])))
-            sides = (run[0], first), (last + 1, run[1])
+            sides = (run[0], first), (past, run[1])
             runs |= {side: best(*side) for side in sides if side[0] < side[1]}
         return answers
 

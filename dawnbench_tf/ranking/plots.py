@@ -113,11 +113,14 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     axes.axhline(task.threshold, color="#5a5a5a", linestyle="--", linewidth=1)
     span = task.highest - task.threshold
     best = [max(score for _, score in result.curve) for result in rows]
+    points = [point for result in rows for point in result.curve if point[0] > 0]
     bottom = max(0, min(task.threshold - 4 * span, min(best) - span))
+    if rows == named:  # curves that were chosen are drawn whole
+        bottom = min(bottom, *(score for _, score in points))
     top = min(task.highest, max(task.threshold, *best) + span / 2)
     axes.set(xscale="log", ylim=(bottom, top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{task.folder}: accuracy over time")
-    axes.set_xlim(left=min(result.hours or result.curve[-1][0] for result in rows) / 20)
+    axes.set_xlim(left=0.8 * min(hours for hours, score in points if score >= bottom))
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)

@@ -111,8 +111,8 @@ class SpeedTest(NamedTuple):
 
     @property
     def seconds_per_step(self) -> float:
-        """Median over the calls of the first phase."""
-        return self.phases[0].percentile(50)
+        """Mean over the steps of the first phase."""
+        return self.phases[0].seconds_per_step
 
     @property
     def start_seconds(self) -> float:
@@ -121,9 +121,9 @@ class SpeedTest(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of all steps of the phases at the medians, without evaluations."""
+        """Seconds of all steps of the phases, without evaluations."""
         steps = self._steps(self.phases[-1].end)
-        return sum(n * p.percentile(50) for n, p in zip(steps, self.phases, strict=True))
+        return sum(n * p.seconds_per_step for n, p in zip(steps, self.phases, strict=True))
 
     @property
     def usd(self) -> float | None:
@@ -185,8 +185,9 @@ class SpeedTest(NamedTuple):
         (seconds, first), alone = phase.first, self.steps == phase.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
-            f"{counted(self.steps, 'step')}: at the median {each * 1e3:.4g} ms a step, "
-            f"{phase.batch_size / each:,.0f} examples/s; the first {first} with compiling "
+            f"{counted(self.steps, 'step')}: {each * 1e3:.4g} ms a step, at the median "
+            f"{phase.percentile(50) * 1e3:.4g}, {phase.batch_size / each:,.0f} examples/s; "
+            f"the first {first} with compiling "
             f"{seconds:.1f} s{', which is all there were: ask for more' if alone else ''}\n"
             f"so an epoch's {phase.steps_per_epoch:,} steps take "
             f"{in_units(phase.steps_per_epoch * each)}, {end:g} of "

@@ -145,13 +145,16 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     return lines
 
 
+def format_ratio(ratio: float) -> str:
+    """Formats a limit of a speed-up; infinity as "no limit"."""
+    return f"{ratio:.2f}" if math.isfinite(ratio) else "no limit"
+
+
 def format_interval(
-    interval: time_statistics.Interval | None, form: Callable[[float], str] = "{:.2f}".format
+    interval: time_statistics.Interval | None, form: Callable[[float], str] = format_ratio
 ) -> str:
-    """Formats a 95 % interval; "" if there is none or a limit is infinite."""
-    if not interval or not all(map(math.isfinite, interval)):
-        return ""
-    return f" (95 %: {form(interval[0])} to {form(interval[1])})"
+    """Formats a 95 % interval; "" if there is none."""
+    return f" (95 %: {form(interval[0])} to {form(interval[1])})" if interval else ""
 
 
 def _describe_spread(results: Results) -> list[str]:

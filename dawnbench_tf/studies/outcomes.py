@@ -209,11 +209,12 @@ def write(folder: Path, outcome: Outcome) -> None:
 
 def read(path: Path, planned: PlannedRun) -> Outcome:
     """Reads the outcome file of a planned run."""
-    values = files.read_json(path)
+    hint = "remove it; `dawnbench study` makes it again from the run's folder"
+    values = files.read_json(path, hint=hint)
     settings = json.loads(json.dumps(dict(planned.settings)))
     if values.pop("labels", None) is not None:  # version 0.1.0 wrote labels, not settings
         values.setdefault("settings", settings)
-    with refusing(path, "is no outcome of a run", ValueError):
+    with refusing(path, "is no outcome of a run", ValueError, hint=hint):
         check_fields(values, Outcome, "outcome")
         outcome = Outcome(**values)
         if outcome.status not in STATUSES:

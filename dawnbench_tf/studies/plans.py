@@ -36,7 +36,8 @@ class PlannedSetting(NamedTuple):
     epochs: float  # to the threshold, by the recipe's evidence; or all of them
     at_most: bool  # whether `epochs` are all, as there is no evidence
     clock_seconds: float | None  # of one run
-    seconds: float | None  # wall time of one run, with imports and evaluations
+    # Wall time of one run, with imports and evaluations; None unless its steps were timed.
+    seconds: float | None
     usd: float | None  # price of the wall time of one run
 
 
@@ -81,11 +82,13 @@ class Plan(NamedTuple):
             )
         if len(self.settings) > _ROWS:
             lines.append(f"... and {len(self.settings) - _ROWS} more settings")
-        time = "unknown time" if self.seconds is None else f"{self.seconds / 3600:,.2f} hours"
-        most = any(row.at_most for row in self.settings) and self.seconds is not None
-        cost = "" if self.usd is None else f", {dollars(self.usd)}"
-        runs = counted(self.runs, "run")
-        lines.append(f"plan: {runs}, {'at most ' * most}{time}{cost} of wall time; {self.source}")
+        clock, wall = self._sum("clock_seconds"), self.seconds
+        most = "at most " * any(row.at_most for row in self.settings)
+        time = "unknown time" if clock is None else f"{most}{clock / 3600:,.2f} hours on the clock"
+        if wall is not None:
+            cost = "" if self.usd is None else f", {dollars(self.usd)}"
+            time = f"{most}{wall / 3600:,.2f} hours{cost} of wall time"
+        lines.append(f"plan: {counted(self.runs, 'run')}, {time}; {self.source}")
         return "\n".join(lines)
 
 
@@ -124,7 +127,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
         if test is not None:
             clock, wall = test.clock_seconds(epochs), test.wall_seconds(epochs, run.recipe)
         elif row and row.seconds and own and _network(own) == _network(run.recipe):
-            clock = wall = row.seconds / float(np.mean(row.epochs)) * epochs  # at its pace
+            clock = row.seconds / float(np.mean(row.epochs)) * epochs  # at its pace
         price = _price(run.options.credits)
         usd = price * wall / 3600 if price and wall is not None else None
         rows.append(PlannedSetting(name, len(runs), epochs, not count, clock, wall, usd))
@@ -140,7 +143,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
         source = "by the recipes' evidence, perhaps of another machine"
     source += f" (not timed: {failure})" * bool(failure)
     if any(row.seconds is None for row in rows):
-        source += "; ?: neither timed nor measured"
+        source += "; ?: not known, as its steps were not timed"
     return Plan(rows, source)
 
 
@@ -152,7 +155,7 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}
     for row in plan.settings:
         if row.seconds is None:
-            refuse("minutes", "", f"the time of {row.name} is not known; choose trials and levels")
+            refuse("minutes", "", f"the steps of {row.name} were not timed; set trials and levels")
     # A report ranks settings from ENOUGH trials on. If these do not fit and there is one factor,
     # its slowest levels are left out, of equally slow ones the last. The baseline, the level that
     # is the recipe as it is, and two levels at least stay. Then the number of trials falls.

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from dawnbench_tf import files, terminal, time_statistics
 from dawnbench_tf.clock import in_units
+from dawnbench_tf.recipes.speed import NEVER
 from dawnbench_tf.refusals import Refusal, defused, shown
 from dawnbench_tf.studies import figures, findings, grid, store, summaries
 from dawnbench_tf.studies.outcomes import Outcome
@@ -94,7 +95,7 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
 
 
 def values(results: Results) -> dict[str, Any]:
-    """Returns the results as JSON values; null for infinite and unknown numbers."""
+    """Returns the results as JSON values; null for unknown numbers, "never" for infinite ones."""
     return {
         "study": results.study.values(),
         "metric": results.metric,
@@ -113,7 +114,9 @@ def _json_values(value: Any) -> Any:
         return {key: _json_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_json_values(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else NEVER
+    return value
 
 
 COLUMNS: dict[str, Callable[[Outcome], Any]] = {
@@ -122,8 +125,8 @@ COLUMNS: dict[str, Callable[[Outcome], Any]] = {
     "reached": lambda run: int(run.row_at(run.goal) is not None),
     "epoch": lambda run: run.rows[-1]["epoch"] if run.rows else None,
     "score": lambda run: run.rows[-1][run.metric] if run.rows else None,
-    "seconds": lambda run: round(run.seconds, 1),
-    "evaluation": lambda run: round(run.clock.get("eval", 0.0), 1),
+    "seconds": lambda run: round(run.seconds, 3),
+    "evaluation": lambda run: round(run.clock.get("eval", 0.0), 3),
     "reason": lambda run: run.reason,
 }
 
@@ -223,7 +226,7 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("epochs", "epochs", ".3g"),
     ("best score", "best_mean", ".4g"),
     ("sd", "best_sd", ".2g"),
-    ("USD", "usd", ".4g"),
+    ("USD", "usd", terminal.dollars),
     ("speed-up", "speed_up", ".2f"),
     ("P(faster)", "faster", ".2f"),
     ("examples/s", "examples_per_second", ",.0f"),

@@ -48,7 +48,11 @@ def test_the_first_examples_are_the_test_s_own_and_scored_alone(data):
     for one, other in zip(few.examples(), data.examples()[:7], strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(a, b)
-    assert few.score(few.join([answer(*example) for example in few.examples()]))
+    outputs = [answer(*example) for example in few.examples()]
+    assert few.score(few.join(outputs))
+    for wrong in (outputs[:6], [*outputs, outputs[0]]):
+        with pytest.raises(ValueError, match="each of 7 .* should be (scored|answered) once"):
+            few.score(few.join(wrong))
 
 
 def test_an_epoch_for_any_loop_is_what_fit_gets(data):

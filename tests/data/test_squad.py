@@ -83,15 +83,15 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
         question("a", "Ada Lovelace", 3),  # moved
         question("b", "185", 19),  # ends inside a word
         question("c", "Turing", 0),  # nowhere
+        question("d", "", 0),
     )
     data = load(folder)
-    assert list(data.train.alignments) == [encoding.MOVED, encoding.CUT, encoding.NOWHERE]
+    assert list(data.train.alignments) == [encoding.MOVED, encoding.CUT, *[encoding.NOWHERE] * 2]
     said = capsys.readouterr().err
-    assert "squad train: 3 answers; 1 end inside a word, 1 were moved" in said
-    assert "1 are nowhere in the passage (not trained on)" in said
-    assert (
-        tuple(data.train.spans.values[2]) == (-1, -1) and len(data.train.context_of_question) == 3
-    )
+    assert "squad train: 4 answers; 1 end inside a word, 1 were moved" in said
+    assert "2 are nowhere in the passage (not trained on)" in said
+    assert data.train.spans.values[2:].tolist() == [[-1, -1]] * 2
+    assert len(data.train.context_of_question) == 4
 
 
 def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, monkeypatch, capsys):

@@ -62,10 +62,15 @@ def test_a_batch_size_takes_as_long_an_epoch(timed):
 
 def test_other_numbers_of_epochs_take_their_share_of_the_evidence_s_time():
     row = recipes.get("digits/resnet8").evidence[-1]
-    (setting,) = plans.make(planned(epochs=300, threshold=99.9), estimates=False).settings
+    plan = plans.make(planned(epochs=300, threshold=99.9, cost_per_hour=36.0), estimates=False)
+    (setting,) = plan.settings
     assert setting.epochs == 300 and setting.at_most
     pace = row.seconds / (sum(row.epochs) / len(row.epochs))
-    assert setting.seconds == pytest.approx(300 * pace)
+    assert setting.clock_seconds == pytest.approx(300 * pace)
+    # Imports and evaluations are in no evidence, so wall time and price are not known.
+    assert plan.seconds is None and plan.usd is None and not setting.seconds
+    hours = 2 * 300 * pace / 3600
+    assert f"plan: 2 runs, at most {hours:.2f} hours on the clock; by the recipes' ev" in str(plan)
 
 
 def test_a_busy_machine_is_named(timed, monkeypatch):
@@ -76,7 +81,7 @@ def test_a_busy_machine_is_named(timed, monkeypatch):
 def test_without_timing_the_plan_is_the_evidence_s(timed, monkeypatch):
     evidence = recipes.get("digits/resnet8").evidence[-1].seconds
     for plan in (plans.make(planned(), estimates=False), plans.make(planned(), elsewhere=True)):
-        assert plan.seconds == pytest.approx(2 * evidence) and not timed
+        assert plan.settings[0].clock_seconds == pytest.approx(evidence) and not timed
         assert "evidence" in str(plan)
 
     def refuse(*_):
@@ -152,5 +157,5 @@ def test_a_study_of_several_factors_keeps_them_and_no_time_is_refused():
     ):
         plans.fit(study, plan, 39)
     unknown = plan._replace(settings=[plan.settings[0]._replace(seconds=None)])
-    with pytest.raises(Refusal, match="--minutes=: the time of s0 is not known"):
+    with pytest.raises(Refusal, match="--minutes=: the steps of s0 were not timed"):
         plans.fit(study, unknown, 100)

@@ -65,6 +65,8 @@ def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path):
         headings, (cells,) = reports.tabulate(results.highest)
         shown = "did not converge" if median == "never" else median
         assert cells[headings.index("median time")] == shown
+        summary = reports.values(results)["summaries"][0]  # unknown is null, a miss is not
+        assert (summary["median_seconds"] == "never") == (reached < 2) and summary["usd"] is None
 
 
 def test_json_and_csv_have_every_run(folder):

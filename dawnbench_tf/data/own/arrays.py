@@ -104,8 +104,9 @@ def split(images: Any, labels: Any, where: str) -> Split:
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         text = f"labels are {labels.dtype} {labels.shape}; should be whole numbers (examples,)"
         text = text if labels.size else "holds no example"
-        named = "; np.unique(labels, return_inverse=True)[1] numbers names"
-        raise Refusal(f"{where}: {text}{named if labels.dtype.kind in 'USO' else ''}")
+        named = "; np.unique(labels, return_inverse=True)[1] numbers them"
+        raise Refusal(f"{where}: {text}{named * (labels.ndim == 1 and labels.size > 0)}")
+    labels = labels.astype(np.int64)
     if labels.min() < 0:
         raise Refusal(f"{where}: label {labels.min()} should be 0 or more")
     if images.ndim == 3:
@@ -122,4 +123,4 @@ def split(images: Any, labels: Any, where: str) -> Split:
         raise Refusal(f"{where}: {text}; should be one label for each image")
     if images.shape[3] == 1:  # the networks take three channels
         images = np.repeat(images, 3, axis=3)
-    return in_memory(images, labels.astype(np.int64))
+    return in_memory(images, labels)

@@ -158,6 +158,10 @@ class QuestionData(Data):
         return SingleQuestions(self)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
+        outputs, count = list(outputs), len(self.splits.test.context_of_question)
+        if len(outputs) != count:
+            text = f"each of {count} questions should be answered once. Received: {len(outputs)}"
+            raise ValueError(f"{text} outputs")
         return self._merged((self._tested.find(i), logits) for i, logits in enumerate(outputs))
 
     def _merged(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Answers:
@@ -319,7 +323,8 @@ def check(task: Task, encoded: Encoded) -> None:
     ):
         count = len(split.context_of_question)
         if questions and count != questions:
-            raise Refusal(f"{task.name} {name}: should hold {questions} questions, found {count}")
+            text = f"should hold {questions} questions, found {count}"
+            raise Refusal(f"{task.name} {name}: {text}; --task=squad_json takes a part of a set")
 
 
 def synthetic(recipe: Recipe) -> Encoded:

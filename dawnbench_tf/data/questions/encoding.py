@@ -171,7 +171,7 @@ def _align(
     stripped = answer.strip()
     begin = offset + answer.index(stripped)
     end = begin + len(stripped)
-    span = tokens.span(offsets, begin, end) if offset >= 0 else None
+    span = tokens.span(offsets, begin, end) if offset >= 0 and stripped else None
     if span is None:
         return (-1, -1), NOWHERE
     whole = offsets[span[0]][0] == begin and offsets[span[1]][1] == end

@@ -1,5 +1,6 @@
 """Answer spans: the best first and last token, from their logits, and their scores. NumPy only."""
 
+import unicodedata
 from typing import NamedTuple
 
 import numpy as np
@@ -55,11 +56,18 @@ def answers(encoded: Encoded, predicted: np.ndarray) -> Answers:
     offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
     begins = offsets.values[first + predicted[:, 0], 0]
     ends = offsets.values[first + predicted[:, 1], 1]
-    texts = [
-        corpus.contexts[question.context][begin:end]
-        for question, begin, end in zip(corpus.questions, begins, ends, strict=True)
-    ]
+    texts = []
+    for question, begin, end in zip(corpus.questions, begins, ends, strict=True):
+        context = corpus.contexts[question.context]
+        texts.append(context[begin : past_marks(context, end)])
     return Answers(texts, predicted)
+
+
+def past_marks(text: str, end: int) -> int:
+    """Returns an answer's end past the combining marks, such as accents, of its last letter."""
+    while end < len(text) and unicodedata.category(text[end])[0] == "M":
+        end += 1
+    return end
 
 
 def predictions(answers: Answers, encoded: Encoded) -> dict[str, str]:

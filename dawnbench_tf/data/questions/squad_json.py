@@ -84,7 +84,8 @@ def _question(qa: Any, context: int, where: str) -> Question:
         start = _value(answer, "answer_start", int, answer_key)
         if not -1 <= start < 2**31:
             raise Refusal(f"{answer_key}.answer_start: should be an offset in the context")
-        answers.append((_text(answer, "text", answer_key), start))
+        # One without text is nowhere in the context, and not trained on.
+        answers.append((_text(answer, "text", answer_key, least=0), start))
     if not answers:
         raise Refusal(f"{where}.answers: is empty; each question should have an answer")
     return Question(_text(qa, "id", where), _text(qa, "question", where), context, tuple(answers))
@@ -99,9 +100,9 @@ def _value(node: Any, key: str, type_: type[T], where: str) -> T:
     return node[key]
 
 
-def _text(node: Any, key: str, where: str) -> str:
+def _text(node: Any, key: str, where: str, least: int = 1) -> str:
     text = _value(node, key, str, where)
-    if not text.strip():
+    if len(text.strip()) < least:
         raise Refusal(f"{where}.{key}: is empty; should be text")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise Refusal(

@@ -76,6 +76,10 @@ class Merged:
     def add(self, rows: np.ndarray, logits: np.ndarray, free: np.ndarray | None = None) -> None:
         """Adds the logits (rows, 2, tokens) of the windows with indices `rows`."""
         # `free` are the logits of tokens that an answer may have, -inf for others; None: of all.
+        longest = int(self._windows.take(rows).lengths().max())
+        if logits.shape[:2] != (len(rows), 2) or logits.shape[2] < longest:
+            shape = f"({len(rows)}, 2, tokens) with at least {longest} tokens"
+            raise ValueError(f"logits should be {shape}. Received: {logits.shape}")
         allowed = self._mask_starts(rows, logits if free is None else free)
         best = spans.best(allowed, self._most)
         batch = np.arange(len(rows))

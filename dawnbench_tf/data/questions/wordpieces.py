@@ -41,8 +41,8 @@ def read(path: Path, cased: bool) -> Vocabulary:
     lines = [line.removesuffix("\r") for line in lines]
     has_signs = lines[0] == "[PAD]" and set(SIGNS) <= set(lines[FIRST:])
     if not has_signs or len(content) > LONGEST or len(set(lines)) < len(lines):
-        signs = f"[PAD] first, {', '.join(SIGNS)} later, none twice"
-        raise Refusal(f"{path}: should be a BERT's pieces, one a line: {signs}; fetch it again")
+        signs = f"[PAD] in line 1, {', '.join(SIGNS)} from line 3 on, none twice"
+        raise Refusal(f"{path}: should be the pieces of a published BERT, one a line: {signs}")
     return Vocabulary(lines[FIRST:], [], [], cased, pieces=True)
 
 

@@ -164,5 +164,5 @@ def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, ow
     y_test = np.append(y_test[:-1], 3)
     with pytest.raises(Refusal, match="colours: labels 3 are in the test alone; training should"):
         dataset.open(RECIPE, examples=(x, y, x_test, y_test))
-    with pytest.raises(Refusal, match="whole numbers .*; np.unique.* numbers names"):
+    with pytest.raises(Refusal, match="whole numbers .*; np.unique.* numbers them"):
         dataset.open(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))

@@ -116,7 +116,7 @@ def test_matches_are_what_a_reader_of_the_texts_would_say():
 
 def test_an_answer_has_as_many_tokens_as_the_recipe_allows():
     form = replace(DATA.form, most_answer_tokens=2)
-    logits = np.zeros((1, 2, 9), np.float32)
+    logits = np.zeros((1, 2, DATA.test.contexts.lengths().max()), np.float32)
     logits[0, [0, 1, 1], [1, 7, 2]] = 5, 6, 4  # from 1 to 7, or to 2
     outputs = [logits] * len(DATA.test.context_of_question)
     for data, ends in ((DATA, [1, 7]), (DATA._replace(form=form), [1, 2])):

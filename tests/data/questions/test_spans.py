@@ -30,3 +30,4 @@ def test_the_best_span_equals_brute_force(words, most, seed, ties):
 def test_the_probability_is_that_of_both_ends():
     logits = np.log([[[0.2, 0.8], [0.3, 0.7]]])
     assert spans.probability(logits, np.array([[0, 1]])) == pytest.approx([0.2 * 0.7])
+    assert [spans.past_marks("Jose\u0301\u0323 s", end) for end in (3, 4, 7)] == [3, 6, 7]

@@ -88,11 +88,11 @@ def test_words_become_pieces():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"the\na\n", "should be a BERT's pieces, one a line: [PAD] first, [UNK], [CLS], [SEP]"),
-        (b"[PAD]\nx\n[UNK]\n[CLS]\n", "should be a BERT's pieces"),
+        (b"the\na\n", "one a line: [PAD] in line 1, [UNK], [CLS], [SEP] from line 3 on"),
+        (b"[PAD]\nx\n[UNK]\n[CLS]\n", "should be the pieces of a published BERT"),
         (b"[PAD]\nx\n[UNK]\n[CLS]\n[SEP]\na\na\n", "none twice"),
         (b"[PAD]\n\xff\n", "can't be read ("),
-        (b"", "should be a BERT's pieces"),
+        (b"", "should be the pieces of a published BERT"),
     ],
 )
 def test_what_is_no_vocabulary_is_one_line(tmp_path, content, words):
