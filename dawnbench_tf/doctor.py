@@ -86,6 +86,7 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)
     room = shutil.disk_usage(".").free / 2**30
     lack = f"below {LEAST_DISK_GIB} GiB: delete files" if room < LEAST_DISK_GIB else ""
+    lack = lack if os.access(".", os.W_OK) else "can't be written: commands need --output_dir"
     yield Finding("disk", f"{room:.1f} GiB free in this folder", lack, fatal=False)
 
     code = "from dawnbench_tf import doctor; doctor.print_probe()"
@@ -97,6 +98,7 @@ def examine(steps: bool = True) -> Iterator[Finding]:
         fix = "install it anew: pip install --force-reinstall tensorflow"
         fix = fix if installed else machine.install_command("harness")
         fix = machine.INSTALL_TPU if "tensorflow-tpu" in " ".join(installed) else fix
+        fix = "mend that" if error.startswith(("FileNotFoundError", "PermissionError")) else fix
         start = "its import " * error.startswith(("did not end", "was ended"))
         yield Finding("TensorFlow", ", ".join(installed) or "none", f"{start}{error}; {fix}")
     else:

@@ -7,6 +7,8 @@ image is decoded once, so damaged ones are found now. After Ctrl-C, the same
 command continues. Exit status: 0; 1 for bad input.
 """
 
+import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -52,9 +54,9 @@ def main(options: Options, _: list[str]) -> None:
         unusual = prepare(options)
     terminal.status("")
     for warning, count in sorted(unusual.items()):
-        terminal.say(f"{count:,} of the images written now: {warning}")
-    out = Path(options.out).expanduser()
-    terminal.say(f"{out}: ready; train with --data_dir={out}")
+        terminal.say(f"{count:,} of the images written now: {warning}", is_prose=True)
+    out = shlex.quote(os.fspath(Path(options.out).expanduser()))
+    terminal.say(f"{out}: ready; train with --data_dir={out}", is_prose=True)
 
 
 def prepare(options: Options) -> Counter[str]:
@@ -81,6 +83,8 @@ def prepare(options: Options) -> Counter[str]:
     located = layouts.find(wanted, options.raw, "raw")
     check(task, located.splits())
     out = Path(options.out).expanduser()
+    if out.resolve() == located.train.root.resolve():
+        refuse("out", options.out, "has the shards of --raw already; name another folder")
     files.make_folder(out)
     unusual = Counter[str]()
     with files.locked(out, "another `prepare` writes to it; wait for its end", flag="out"):

@@ -294,7 +294,7 @@ def _report(run: Run, options: RunOptions) -> int:
         lines = [run_entry.describe_run(run, options.credits.cost_per_hour)]
         if shares := misc.get("classAccuracy", {}):
             worst = ", ".join(f"{shown(name)} {share:.1f}" for name, share in [*shares.items()][:8])
-            more = f", and {len(shares) - 8} better ones" if len(shares) > 8 else ""
+            more = f", and {len(shares) - 8} others" if len(shares) > 8 else ""
             picture = folder / MISTAKES
             drawn = f"; the most confident mistakes: {picture}" if picture.exists() else ""
             lines.append(f"accuracy by class: {worst}{more}{drawn}")

@@ -132,7 +132,14 @@ def build(
     if unknown := sorted({**own, **overrides}.keys() - {*accepted}):
         hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {', '.join(accepted)}")
         raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
-    return networks.build(row, args)
+    try:
+        return networks.build(row, args)
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        backend = import_module("tensorflow").keras.backend.backend()
+        if backend == "tensorflow":
+            raise
+        text = f"{variant} needs Keras's TensorFlow backend. Received: KERAS_BACKEND={backend}"
+        raise ValueError(text) from error
 
 
 def load_model(file: str | os.PathLike) -> "tf.keras.Model":

@@ -5,6 +5,7 @@ import io
 import signal
 import subprocess
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset, imagenette
 from dawnbench_tf.data.image_files import shards
 from dawnbench_tf.prepare import Options
+from dawnbench_tf.refusals import Refusal
 from tests import warm
 
 
@@ -68,6 +70,8 @@ def test_interrupted_it_goes_on_and_what_it_makes_is_read(raw, tmp_path):
     options = Options(task="imagenette", raw=str(raw), out=str(out), examples_per_shard=500)
     for _ in range(2):  # all is written, without a warning; the folder is released
         assert dawnbench_tf.prepare.prepare(options) == {}
+    with pytest.raises(Refusal, match="^--out=.*: has the shards of --raw already"):
+        dawnbench_tf.prepare.prepare(replace(options, raw=str(out)))
 
 
 def test_a_set_of_other_counts_is_refused(raw, tmp_path):

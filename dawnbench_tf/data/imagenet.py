@@ -13,7 +13,7 @@ from dawnbench_tf.data.image_files.layouts import DataSet
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.tasks import TASKS
 
 HOME = "https://image-net.org/download-images"
@@ -48,7 +48,7 @@ def load_test(recipe: Recipe, data_dir: str) -> tuple[Split, Origin]:
             if wanted & {path.name for path in folder.iterdir()}:
                 index = trees.read(folder, classes())
             elif trees.is_flat(folder) and trees.list_images(folder):
-                index = trees.read_flat(folder, _labels_in_order(folder))
+                index = trees.read_flat(folder, _labels_in_order)
             else:
                 continue
             return jpeg_index.split(index), Origin("JPEG files of validation images")
@@ -69,18 +69,27 @@ def _read_blacklist(root: Path) -> set[int]:
     return {int(number) for number in numbers}
 
 
-def _labels_in_order(folder: Path) -> Sequence[int]:
-    """Returns the labels of the validation images, in the order of their file names."""
-    # Reads LABELS from `folder` or the nearest parent that has it; else TensorFlow Datasets' copy.
+def _labels_in_order(folder: Path, names: Sequence[str]) -> Sequence[int]:
+    """Returns the labels of validation images in a folder, whose names are sorted."""
+    # LABELS, in `folder` or the nearest parent that has it, is in the order of the names. Without
+    # it the label is the published one, by TensorFlow Datasets' copy, of the number in the name.
     candidates = (parent / LABELS for parent in (folder, *folder.parents))
     path = next((path for path in candidates if path.is_file()), None)
     copy = resources.files("tensorflow_datasets") / "datasets/imagenet2012/validation_labels.txt"
     text = (path or copy).read_text(encoding="utf-8")
     labels = {name: label for label, name in enumerate(classes())}
     try:
-        return [labels[name] for name in text.split()]
+        stated = [labels[name] for name in text.split()]
     except KeyError as error:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
+    if path:
+        return stated
+    for name in names:
+        if not 0 < jpeg_index.number(name) <= len(stated):
+            text = f"should be named {jpeg_index.VALIDATION}00000001.JPEG and so on, or {LABELS}"
+            raise Refusal(f"{folder}/{shown(name)}: {text} should be beside the images")
+    return [stated[jpeg_index.number(name) - 1] for name in names]
 
 
-WANTED = DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
+# "[0-9]": TensorFlow Datasets calls the folder of an interrupted download "incomplete...".
+WANTED = DataSet("imagenet", classes(), "imagenet2012/[0-9]*", ARCHIVES, _labels_in_order)

@@ -18,7 +18,7 @@ CLASSES = """n01440764 n02102040 n02979186 n03000684 n03028079 n03394916 n034170
     n03445777 n03888257""".split()
 
 
-WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")
+WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/[0-9]*")
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:

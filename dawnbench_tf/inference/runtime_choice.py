@@ -137,7 +137,8 @@ def time_until_reached(
                 break  # the outputs of the others are equal, or further from Keras's
             reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
         if number < len(candidates):
-            terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed")
+            text = f"{name}, {precision}: {reason}; the next fastest is timed"
+            terminal.say(text, is_prose=True)
     return max(timed, key=lambda item: item[-1])  # the first of several
 
 

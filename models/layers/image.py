@@ -29,7 +29,7 @@ class PadChannels(tf.keras.layers.Layer):
         missing = self.channels - inputs.shape[self.axis]
         paddings = [[0, 0]] * 4
         paddings[self.axis] = [missing // 2, missing - missing // 2]
-        return tf.pad(inputs, paddings)
+        return getattr(tf.keras, "ops", tf).pad(inputs, paddings)  # of each backend of Keras 3
 
 
 @register

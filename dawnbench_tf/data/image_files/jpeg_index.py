@@ -6,6 +6,7 @@ A split is read by index, so an epoch's order is a permutation of the whole spli
 import contextlib
 import io
 import os
+import re
 import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -95,9 +96,11 @@ def number(name: str) -> int:
 
     >>> number("val/ILSVRC2012_val_00000293.JPEG"), number("n01440764_10026.JPEG")
     (293, 0)
+    >>> number("ILSVRC2012_val_00000293_n01440764.JPEG")  # Hugging Face's
+    293
     """
     _, is_named, rest = name.rpartition(VALIDATION)
-    digits = rest.partition(".")[0]
+    digits = re.split("[._]", rest)[0]
     return int(digits) if is_named and digits.isascii() and digits.isdigit() else 0
 
 

@@ -29,8 +29,8 @@ class DataSet(NamedTuple):
     classes: Sequence[str]  # names of class folders, in the order of the labels
     tfds: str  # glob pattern of TensorFlow Datasets' folder
     archives: tuple[str, str] | None = None  # tar files of training and validation images
-    # Function from a folder to the labels of the validation images in it, in order of file name.
-    labels_in_order: Callable[[Path], Sequence[int]] | None = None
+    # Function from a folder, and the sorted names of validation images in it, to their labels.
+    labels_in_order: Callable[[Path, Sequence[str]], Sequence[int]] | None = None
 
 
 class Located(NamedTuple):
@@ -67,7 +67,7 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     labels = wanted.labels_in_order
     if labels and wanted.archives and (root / wanted.archives[0]).is_file():
         train = tars.read(root / wanted.archives[0], wanted.classes)
-        test = tars.read_flat(root / wanted.archives[1], labels(root))
+        test = tars.read_flat(root / wanted.archives[1], labels)
         return Located(train, test, wanted.classes, "tar archives")
     tars_too = f", {' and '.join(wanted.archives)}" if wanted.archives else ""
     refuse(
@@ -82,6 +82,6 @@ def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:
     for name in _VALIDATIONS:
         if (folder / name).is_dir():
             if wanted.labels_in_order and trees.is_flat(folder / name):
-                return trees.read_flat(folder / name, wanted.labels_in_order(folder))
+                return trees.read_flat(folder / name, wanted.labels_in_order)
             return trees.read(folder / name, wanted.classes)
     refuse(flag, folder, "has train/ and no val/; unpack the validation images there")

@@ -23,6 +23,7 @@ from dawnbench_tf.data.image_files import jpeg_index, shards
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
+FAULTS = 10  # damaged images that are named at a time
 _ORDER_SEED = 2012
 _MOST_PIXELS = 100_000_000  # largest image, in pixels
 _PIXELS_PER_BYTE = 1_000  # limit for JPEGs over 2^20 pixels; single-color ones have 170
@@ -46,6 +47,9 @@ def write(
         raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
     jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
     kept = {path for path, _ in jobs if path.exists()}
+    if kept:
+        hint = "remove one to have its images written anew"
+        terminal.say(f"{root}: {len(kept)} of {count} {split} shards are there and stay; {hint}")
     unusual = _write_all(index, classes, [job for job in jobs if job[0] not in kept])
     # The index is made from the files on disk, so it also covers, and checks, existing shards.
     terminal.status(f"reading {split} again")
@@ -65,12 +69,13 @@ def write(
 def _write_all(
     index: JpegIndex, classes: Sequence[str], missing: list[tuple[Path, np.ndarray]]
 ) -> Counter[str]:
-    """Writes shards in parallel threads; Ctrl-C or the first failure stops all of them."""
+    """Writes shards in parallel threads; Ctrl-C, an error, or FAULTS of images stop all of them."""
     unusual, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
+    faults = list[str]()
     total = sum(len(part) for _, part in missing)
     with ThreadPoolExecutor(machine.cpus()) as pool:
         jobs = {
-            pool.submit(_write_shard, index, classes, path, part, stop): len(part)
+            pool.submit(_write_shard, index, classes, path, part, stop, faults): len(part)
             for path, part in missing
         }
         try:
@@ -85,27 +90,42 @@ def _write_all(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
+    if faults:
+        raise Refusal(f"{'; '.join(faults)}; then the same command goes on")
     return unusual
 
 
 def _write_shard(
-    index: JpegIndex, classes: Sequence[str], path: Path, examples: np.ndarray, stop: Event
+    index: JpegIndex,
+    classes: Sequence[str],
+    path: Path,
+    examples: np.ndarray,
+    stop: Event,
+    faults: list[str],
 ) -> Counter[str]:
     """Writes a shard under a temporary name, then renames it: a shard is never incomplete."""
+    # Images that can't be read are added to `faults`; their shard is not kept.
     temporary = path.with_name(f".{path.name}.tmp")
-    counts = Counter[str]()
+    counts, whole = Counter[str](), True
     try:
         with tf.io.TFRecordWriter(str(temporary)) as writer:
             for example in examples.tolist():
                 if stop.is_set():
                     break
                 label = int(index.labels[example])
-                content, size, unusual = check_image(index.raw(example), index.path(example))
+                try:
+                    content, size, unusual = check_image(index.raw(example), index.path(example))
+                except Refusal as refusal:
+                    faults.append(str(refusal))
+                    whole = False
+                    if len(faults) >= FAULTS:
+                        stop.set()
+                    continue
                 writer.write(
                     make_record(content, size, label, classes[label], index.numbers[example])
                 )
                 counts.update(unusual)
-        if not stop.is_set():
+        if not stop.is_set() and whole:
             os.replace(temporary, path)
     except (OSError, tf.errors.OpError) as error:
         raise files.cannot_write(path, error) from None

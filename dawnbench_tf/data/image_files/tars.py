@@ -1,6 +1,6 @@
 """Images in tar archives, ImageNet's published form, which are read without extraction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,10 +35,11 @@ def read(path: Path, classes: Sequence[str]) -> JpegIndex:
     return _index(path, images, labels)
 
 
-def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
-    """Indexes an archive of images, sorted by name; `labels` are in the same order."""
+def read_flat(path: Path, labels_of: Callable[[Path, Sequence[str]], Sequence[int]]) -> JpegIndex:
+    """Indexes an archive of images, sorted by name; `labels_of` its folder and their names."""
     with _open(path) as file:
         images = sorted(members(path, file))
+    labels = labels_of(path.parent, [name for name, _, _ in images])
     if len(images) != len(labels):
         raise Refusal(f"{path}: should hold {len(labels)} images, found {len(images)}")
     return _index(path, images, labels)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +28,10 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
 
 
-def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
-    """Indexes images in one folder, sorted by name; `labels` are in the same order."""
+def read_flat(root: Path, labels_of: Callable[[Path, Sequence[str]], Sequence[int]]) -> JpegIndex:
+    """Indexes images in one folder, sorted by name; `labels_of` their folder and names."""
     images = list_images(root)
+    labels = labels_of(root, images)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
     return index_files(root, images, np.asarray(labels))

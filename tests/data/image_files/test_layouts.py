@@ -13,7 +13,7 @@ from dawnbench_tf.refusals import Refusal
 
 def load(small, root, labels_in_order=None):
     wanted = layouts.DataSet(
-        "imagenette", small.classes, "imagenette/*-v2/*", small.archives, labels_in_order
+        "imagenette", small.classes, "imagenette/*-v2/[0-9]*", small.archives, labels_in_order
     )
     return layouts.find(wanted, str(root)).splits()
 
@@ -26,12 +26,15 @@ def in_layout(small, layout, root):
         )
     elif layout == "tfds":
         name = "imagenette-{split}.tfrecord-{number:05}-of-00002"
-        small.write_shards(root / "imagenette" / "160px-v2" / "1.0.0", "tfds", name)
+        home = root / "imagenette" / "160px-v2"
+        small.write_shards(home / "1.0.0", "tfds", name)
+        (home / "incomplete.ABC_1.0.0").mkdir()  # of a download that was killed
+        (home / "incomplete.ABC_1.0.0" / name.format(split="train", number=0)).touch()
     elif layout == "tars":
         small.write_tars(root)
     else:
         small.write_shards(root)
-    return load(small, root, lambda folder: small.test_labels)
+    return load(small, root, lambda folder, names: small.test_labels)
 
 
 @pytest.mark.parametrize("layout", ["tree", "flat", "kaggle", "tars", "shards", "tfds"])
@@ -79,7 +82,7 @@ def test_a_missing_an_extra_and_an_empty_class_are_named(small, tmp_path):
 def test_labels_of_a_flat_validation_have_to_be_as_many(small, tmp_path):
     small.write_tree(tmp_path, flat=True)
     with pytest.raises(Refusal, match="val: should hold 4 images, found 5"):
-        load(small, tmp_path, lambda folder: [0, 1, 2, 0])
+        load(small, tmp_path, lambda folder, names: [0, 1, 2, 0])
 
 
 def test_a_png_that_is_named_jpeg_is_read_and_a_text_is_not(small, tmp_path):
@@ -106,7 +109,7 @@ def test_a_file_that_is_no_image_by_its_size_is_refused(small, tmp_path):
 
 def test_damaged_archives_are_named(small, tmp_path):
     train, validation = (tmp_path / name for name in small.write_tars(tmp_path))
-    labels = lambda folder: small.test_labels  # noqa: E731
+    labels = lambda folder, names: small.test_labels  # noqa: E731
     content = train.read_bytes()
     train.write_bytes(content[:-12_000])
     with pytest.raises(Refusal, match="train.tar: truncated at n03.tar"):

@@ -140,8 +140,11 @@ def test_a_truncated_image_is_named_and_no_half_shard_is_left(small, tmp_path):
     path = raw / "train" / "n02" / "train_004.JPEG"
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
     path.write_bytes(saved(Image.fromarray(noise), "JPEG")[:-2000])
-    with pytest.raises(Refusal, match="train_004.JPEG: holds no whole JPEG"):
+    path.with_name("train_005.JPEG").write_bytes(b"")
+    with pytest.raises(Refusal, match="; then the same command goes on$") as refused:
         write(small, raw, out)
+    for text in ("train_004.JPEG: holds no whole JPEG", "train_005.JPEG: is empty; fetch it"):
+        assert text in str(refused.value)
     assert all(part.name.startswith("train-") for part in out.iterdir())
 
 
