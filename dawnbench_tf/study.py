@@ -81,7 +81,6 @@ class Options:
     )
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print all results as JSON")
-    evidence: bool = setting(False, "report: print unmodified recipes' results as their evidence")
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()
 
@@ -90,10 +89,10 @@ class Options:
         runner.check_template(self.launch)
         if self.plot:
             files.check_figure(Path(self.plot))
-        if self.json + self.csv + self.evidence > 1:
-            raise Refusal("--json, --csv and --evidence are three forms of a report; choose one")
-        if self.dry_run and (self.json or self.csv or self.evidence):
-            refuse("dry_run", True, "prints the plan; --json, --csv and --evidence are of a report")
+        if self.json and self.csv:
+            raise Refusal("--json and --csv are two forms of a report; choose one")
+        if self.dry_run and (self.json or self.csv):
+            refuse("dry_run", True, "prints the plan; --json and --csv are of a report")
 
 
 def main(options: Options, arguments: list[str]) -> int:
@@ -107,9 +106,9 @@ def main(options: Options, arguments: list[str]) -> int:
         return 0
     name, *more = arguments
     if name == REPORT:
-        own = {item: getattr(options, item) for item in ("plot", "json", "evidence", "csv")}
+        own = {item: getattr(options, item) for item in ("plot", "json", "csv")}
         if options != Options(**own) or changes:
-            raise Refusal("report: takes no flags but --plot, --json, --csv and --evidence")
+            raise Refusal("report: takes no flags but --plot, --json and --csv")
         return report(options, [Path(folder) for folder in more])
     study = _changed_study(name, options, changes)
     if more:
@@ -272,11 +271,10 @@ def report(options: Options, folders: list[Path]) -> int:
     elif options.csv:
         reports.write_csv(studies, sys.stdout)
     else:
-        words = ["dawnbench", "study", *sys.argv[1:]] if options.evidence else []
         parts = [reports.printable(lines)] if lines else []
         for results in studies:
             parts += [f"{reports.printable([results.study.name])}:"] * len(studies[1:])
-            parts.append(reports.format_text(results, shlex.join(words)))
+            parts.append(reports.format_text(results))
         print(terminal.wrapped("\n\n".join(parts)), flush=True)
         reports.write_page(path, studies, lines)
         print("", path, sep="\n")

@@ -110,18 +110,6 @@ def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path)
     assert not (tmp_path / "out/run.json").exists()  # the folder can be used
 
 
-@pytest.mark.long
-def test_synthetic_data_never_makes_an_entry(command, tmp_path):
-    done = command("--synthetic=decoded", "--output_dir=out", "--threshold=20")
-    assert done.returncode == 0 and "not an entry (" in done.stdout
-    assert "trained on synthetic data" in done.stdout
-    assert not (tmp_path / "out/digits").exists()
-    entry = json.loads(
-        next((tmp_path / "out/not_an_entry/digits/train").glob("*.json")).read_text()
-    )
-    assert "trained on synthetic data" in " ".join(entry["misc"]["violations"])
-
-
 def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command, tmp_path):
     curves = []
     for steps in (1, 10):

@@ -194,17 +194,6 @@ def test_speed_is_examples_over_training_seconds():
     assert timer.examples_per_second == pytest.approx(16 / 2)
 
 
-def test_another_process_carries_on_from_the_state(tmp_path):
-    first = fit(TimeToAccuracy(9, "top1", evaluate=sequence(1, 2)), epochs=2)
-    second = TimeToAccuracy(9, "top1", evaluate=sequence(3, 4), log=tmp_path / "log.tsv")
-    second.restore(first.state())
-    model_, rows = model(), first.rows
-    model_.fit(X, Y, batch_size=16, initial_epoch=2, epochs=4, verbose=0, callbacks=[second])
-    assert [row["top1"] for row in second.rows] == [1, 2, 3, 4]
-    assert [row["epoch"] for row in second.rows] == [1, 2, 3, 4] and second.rows[:2] == rows
-    assert len((tmp_path / "log.tsv").read_text().splitlines()) == 5
-
-
 @pytest.mark.parametrize(("steps", "words"), [(1, "at step 3"), (4, "at steps 1 to 4")])
 def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
     bad = X.copy()
@@ -241,14 +230,6 @@ def test_wrong_arguments_are_refused():
             timer.restore(state)
 
 
-def test_an_evaluation_without_the_metric_is_refused():
-    timer = TimeToAccuracy(1, "top1", evaluate=lambda: {"top5": 1.0})
-    with pytest.raises(
-        ValueError, match="`evaluate` should return a dict with 'top1'. Received: {"
-    ):
-        fit(timer)
-
-
 METRICS = (
     "val_loss",
     "loss",
@@ -279,12 +260,6 @@ def test_the_mode_is_told_by_the_metric_s_name():
         assert TimeToAccuracy(0.1, name).mode == "max", name
 
 
-def test_a_loss_over_its_threshold_is_not_reached():
-    timer = fit(TimeToAccuracy(0.01, metric="val_loss"), epochs=2, validation_data=(X, Y))
-    assert not timer.reached and len(timer.rows) == 2
-    assert timer.best == min(row["val_loss"] for row in timer.rows)
-
-
 def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
     timer = TimeToAccuracy(9, "top1", evaluate=sequence(1, 2, 3, 4, 5, 6))
     fit(timer, epochs=2)
@@ -297,13 +272,6 @@ def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
     fit(timer, epochs=4, initial_epoch=2)
     assert [row["top1"] for row in timer.rows] == [3, 4, 5, 6]
     assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4]
-
-
-def test_a_metric_that_fit_does_not_log_is_named():
-    with pytest.raises(
-        ValueError, match="fit logs: accuracy, loss. Received: metric='val_accuracy'"
-    ):
-        fit(TimeToAccuracy(1))
 
 
 def test_a_threshold_in_percent_of_a_fraction_is_refused():
@@ -601,20 +569,6 @@ def test_an_epoch_without_validation_has_no_row(freq):
                 if (epoch in freq if isinstance(freq, list) else epoch % freq == 0)
                 and ((epoch % every == 0 and epoch >= first) or epoch == epochs)
             ], (every, first, begin, epochs)
-
-
-@pytest.mark.parametrize(
-    ("freq", "every", "rows"), [(2, 2, [2, 4]), ([2, 5], 1, [2, 5]), (9, 1, [])]
-)
-def test_fit_ends_well_whatever_its_validation_freq(freq, every, rows):
-    timer = fit(
-        TimeToAccuracy(1.0, every=every),
-        validation_data=(X, Y),
-        validation_freq=freq,
-        epochs=5,
-        network=model(metrics=["accuracy"]),
-    )
-    assert [row["epoch"] for row in timer.rows] == rows
 
 
 @pytest.mark.parametrize("metric", ["val_acuracy", "f1"])

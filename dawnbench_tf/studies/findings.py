@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dawnbench_tf import recipes, time_statistics
+from dawnbench_tf import time_statistics
 from dawnbench_tf.clock import in_units
-from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies import outcomes, summaries
-from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Summary
 from dawnbench_tf.terminal import counted
 
@@ -245,48 +243,3 @@ def format_median(middle: time_statistics.Interval) -> str:
     if math.isinf(high) and math.isfinite(low):
         return f">={in_units(low)}"
     return in_units((low + high) / 2)
-
-
-KEEP_THE_CURVE = {"data_dir", "cost_per_hour", "author", "author_email", "hardware", "seed"}
-
-
-def evidence(results: Results, command: str) -> list[str]:
-    """Returns `Measured(...)` source, with the study's command, of each unmodified recipe."""
-    texts = []
-    for setting in results.settings:
-        name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
-        if not name or others:
-            continue
-        recipe = recipes.get(name)
-        goal, digits = recipe.goal, 2 if recipe.task_row.highest > 1 else 4  # percent or fraction
-        times = setting.times(goal)
-        ended = [outcome for outcome in setting.outcomes if outcome.rows]
-        hits = [outcome.row_at(goal) for outcome in ended]
-        last = [outcome.rows[-1][outcome.metric] for outcome in ended]
-        newest, median = ended[-1].facts if ended else {}, time_statistics.median(times)
-        row = Measured(
-            date=str(newest.get("timestamp", "")),
-            machine=f"{newest.get('hardware', '')}, {newest.get('framework', '')}",
-            runs=len(setting.outcomes),
-            reached=len(times.reached),
-            mean=round(statistics.mean(last), digits) if last else 0.0,
-            sd=round(statistics.stdev(last), digits) if last[1:] else 0.0,
-            seconds=round(median, 1) if math.isfinite(median) else None,
-            command=command,
-            epochs=tuple(hit["epoch"] for hit in hits if hit is not None),
-        )
-        lines = [f"    {item}={value!r}," for item, value in row._asdict().items()]
-        texts.append("\n".join([f"{name}: Measured(", *lines, ")"]))
-    return texts
-
-
-def _recipe_name(outcome: Outcome) -> str | None:
-    """Returns the name of the recipe that a run trained; None if the run changed a setting."""
-    # Settings in KEEP_THE_CURVE do not count as changes.
-    changed = {k: v for k, v in outcome.settings.items() if k not in KEEP_THE_CURVE}
-    name = changed.pop("recipe", None)
-    if name not in recipes.rows():
-        return None
-    if changed.get("threshold") == recipes.get(name).goal:
-        del changed["threshold"]
-    return None if changed else name

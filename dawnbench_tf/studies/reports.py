@@ -59,17 +59,14 @@ def printable(lines: Iterable[str]) -> str:
     return "\n".join(map(shown, lines))
 
 
-def format_text(results: Results, command: str) -> str:
+def format_text(results: Results) -> str:
     """Formats findings, tables and missed runs as text."""
-    # `command` ran the study; the recipes' evidence, Python source, states it. "" leaves it out.
     parts = [findings.sentences(results), *(list(_table(results, t)) for t in results.thresholds)]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
         parts.append(
             [f"{n}, seed {o.seed}: {o.status}{': ' * bool(o.reason)}{o.reason}" for n, o in missed]
         )
-    if command:
-        parts += [text.split("\n") for text in findings.evidence(results, command)]
     return "\n\n".join(map(printable, parts))
 
 

@@ -81,22 +81,18 @@ def covering(names, parts=parts):
 
 
 # In the default suite: Muon, a proxy, LARS, Adam; test_catalog.py lowers the networks.
-DEFAULT = {
+DEFAULT = [
     "cifar10/airbench94_muon",
     "cifar10/airbench96_faster",
     "imagenet/resnet50_lars",
     "squad/bert_tiny",
-}
-CASES = [
-    pytest.param(name, marks=() if name in DEFAULT else pytest.mark.long)
-    for name in sorted({*covering(NAMES)} | DEFAULT)
 ]
 
 
 @pytest.mark.usefixtures("forgets_models")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", DEFAULT)
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
-    """Every component of every recipe, in the smallest network of its kind."""
+    """In the smallest network of its kind."""
     build_smallest(recipes.get(name), monkeypatch)
     is_lowered_whole(recipes.get(name))
 

@@ -24,9 +24,7 @@ def studies(home: Path) -> Kind:
         results = reports.load(folder)
         text = io.StringIO()
         reports.write_csv([results], text)
-        return json.dumps(reports.values(results)), text.getvalue() + reports.format_text(
-            results, "x"
-        )
+        return json.dumps(reports.values(results)), text.getvalue() + reports.format_text(results)
 
     whole = report()
 

@@ -120,7 +120,7 @@ def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path_factory, data
     except Refusal as refusal:
         assert "\n" not in str(refusal) and len(str(refusal)) < 600
         return
-    assert "\x1b" not in reports.format_text(results, "command")
+    assert "\x1b" not in reports.format_text(results)
     reports.write_csv([results], io.StringIO())
     json.dumps(reports.values(results))
     reports.write_page(folder / "page.html", [results], [])

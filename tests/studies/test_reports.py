@@ -14,9 +14,6 @@ from dawnbench_tf.studies import figures, findings, grid, outcomes, reports, row
 from dawnbench_tf.studies.grid import Factor, Level
 from tests.studies import samples
 
-NAMES = ("cifar10/resnet20_tf", "cifar10/resnet56_tf")
-RECIPES = Factor("recipe", tuple(Level("", {"recipe": name}) for name in NAMES))
-
 
 def make_outcome(planned, **facts):
     size, seed = int(planned.labels[0]), planned.seed
@@ -32,7 +29,7 @@ def folder(tmp_path):
 
 
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
-    text = reports.format_text(reports.load(folder), "the command")
+    text = reports.format_text(reports.load(folder))
     assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
     ranges = "batch size 32 20.0 s to 22.0 s (3 of 3 runs); batch size 64 10.0 s to 11.0 s (2 of 3"
     assert f"To top1Accuracy 98: {ranges} runs). Too few runs to rank: 5 of each" in text
@@ -42,7 +39,7 @@ def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
 
 def test_five_runs_of_each_are_ranked(tmp_path):
     samples.write(tmp_path / "a", samples.study(trials=5), make_outcome)
-    text = reports.format_text(reports.load(tmp_path / "a"), "the command")
+    text = reports.format_text(reports.load(tmp_path / "a"))
     assert "The shortest median to top1Accuracy 98 is that of batch size 64: 13.0 s, 1.69" in text
     assert "the difference is not significant" in text
     assert "takes less time than one of batch size 32 with probability 0.80" in text
@@ -61,7 +58,7 @@ def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path):
             ),
         )
         results = reports.load(folder)
-        assert re.search(rf"baseline +{reached} of 2 +{median} ", reports.format_text(results, ""))
+        assert re.search(rf"baseline +{reached} of 2 +{median} ", reports.format_text(results))
         headings, (cells,) = reports.tabulate(results.highest)
         shown = "did not converge" if median == "never" else median
         assert cells[headings.index("median time")] == shown
@@ -151,73 +148,6 @@ def test_the_cumulative_factors_are_those_of_figure_3():
     ]
 
 
-def test_evidence_is_printed_ready_to_paste(tmp_path):
-    study = samples.study(factors=(), trials=4)
-    samples.write(
-        tmp_path / "a",
-        study,
-        lambda planned: samples.outcome(
-            (), planned.seed, 10.0 + planned.seed, timestamp="2026-11-22"
-        ),
-    )
-    text = reports.format_text(reports.load(tmp_path / "a"), "dawnbench study trials")
-    from dawnbench_tf.recipe.evidence import Measured
-
-    pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
-    assert pasted == Measured(
-        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.5, "dawnbench study trials", (2,) * 4
-    )
-
-
-def draw_outcome(planned):
-    return samples.outcome(planned.labels, planned.seed, 100.0 * (1 + planned.seed))
-
-
-@pytest.mark.parametrize(
-    ("study", "names"),
-    [
-        (samples.study(), []),
-        (samples.study(factors=(), thresholds=(95,)), []),  # runs that were ended early
-        (samples.study(factors=(), thresholds=(98,)), ["digits/resnet8"]),
-        (samples.study(factors=(), settings={"epochs": 3}), []),
-        (samples.study(factors=(RECIPES,)), [*NAMES]),
-    ],
-)
-def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed(
-    study, names, tmp_path
-):
-    samples.write(tmp_path / "a", study, draw_outcome)
-    text = reports.format_text(reports.load(tmp_path / "a"), "command")
-    assert re.findall(r"(\S+): Measured\(", text) == names
-    assert "Measured(" not in reports.format_text(reports.load(tmp_path / "a"), "")
-
-
-def test_a_miss_makes_the_evidence_no_faster(tmp_path):
-    """If 1 run of 4 reaches the goal there is no median, however long the others trained."""
-
-    def missed(planned):
-        status = outcomes.MISSED if planned.seed else outcomes.REACHED
-        return samples.outcome((), planned.seed, 100.0 if planned.seed else 200.0, status)
-
-    samples.write(tmp_path / "a", samples.study(factors=(), trials=4), missed)
-    text = reports.format_text(reports.load(tmp_path / "a"), "command")
-    assert "reached=1," in text and "seconds=None," in text
-
-
-def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path):
-
-    def crashed(planned):
-        status = outcomes.CRASHED if planned.seed else outcomes.REACHED
-        return samples.outcome((), planned.seed, 1.0 if planned.seed else 101.0, status)
-
-    study = samples.study(factors=(), trials=5)
-    samples.write(tmp_path / "a", study, lambda run: samples.outcome((), run.seed, 101.0))
-    samples.write(tmp_path / "b", study, crashed)
-    ours, theirs = reports.load(tmp_path / "a"), reports.load(tmp_path / "b")
-    (line,) = reports.compare_studies(ours, theirs, ("a", "b"))
-    assert "b is 1.00 times as fast" in line and "with probability 0.50" in line
-
-
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
     samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
     samples.write(
@@ -269,7 +199,7 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
 
         folder = tmp_path / str(len(misses))
         samples.write(folder, samples.study(factors=factors, figure="factors"), outcome)
-        return reports.format_text(reports.load(folder), "")
+        return reports.format_text(reports.load(folder))
 
     assert "all together 1.00. Alone no more than half reach it: A." in text([("A", "-")])
     product = "1.00 (A) x 1.00 (B) = 1.00; all together 1.00; an interval needs five runs"
@@ -297,6 +227,6 @@ def test_long_names_stay_whole_in_the_table(tmp_path):
     flips = tuple(Level("", {"nesterov": value}) for value in (False, True))
     study = samples.study(factors=(Factor("nesterov", flips), Factor("weight decay", rates)))
     samples.write(tmp_path / "a", study, lambda planned: samples.outcome((), planned.seed))
-    lines = reports.format_text(reports.load(tmp_path / "a"), "").splitlines()
+    lines = reports.format_text(reports.load(tmp_path / "a")).splitlines()
     assert "nesterov False, weight decay 1e-05" in lines
     assert "nesterov True, weight decay 2e-05" in lines

@@ -162,14 +162,6 @@ def test_another_run_in_a_run_s_folder_is_no_outcome(tmp_path, template):
         outcomes.read_finished(planned, tmp_path / "s" / planned.name, 1.0)
 
 
-def test_a_first_run_that_is_refused_ends_the_study(tmp_path, template, monkeypatch):
-    monkeypatch.setenv("FAIL", "seed")
-    monkeypatch.setenv("WHY", "train.py: --data_dir=x: does not exist")
-    with pytest.raises(Refusal, match="32/seed-0: --data_dir=x: does not exist"):
-        carry_out(tmp_path / "s", template)
-    assert not list(tmp_path.glob("s/*/*/outcome.json"))
-
-
 def test_an_interrupt_ends_the_runs_and_keeps_what_is_finished(tmp_path, template, monkeypatch):
     monkeypatch.setenv("HANG", "64/seed-0")
     program = f"""
@@ -248,17 +240,6 @@ def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, 
     with pytest.raises(Refusal, match="x: is full"):
         running.run()
     assert not list(tmp_path.glob("s/*/*/outcome.json"))
-
-
-def test_a_broken_environment_ends_a_study_at_its_first_run(tmp_path, monkeypatch):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho ModuleNotFoundError: no module scipy >&2\nexit 1\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
-    study = claim(tmp_path / "s", samples.study(trials=2))
-    with pytest.raises(Refusal, match="no module scipy"):
-        Runner(tmp_path / "s", grid.plan(study), latency=False).run()
-    assert len(list(tmp_path.glob("s/*/*/log.txt"))) == 1
 
 
 def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):

@@ -164,15 +164,6 @@ def test_readers_have_one_batch_size():
         recipes.get("qa_mini/bidaf", later_batch_sizes=(8,), batch_size_epochs=(1,))
 
 
-@pytest.mark.long
-def test_a_size_that_the_replicas_do_not_divide_is_refused(command):
-    flags = ("--strategy=mirrored", "--logical_cpus=2", "--later_batch_sizes=33")
-    refused = command(*flags, "--batch_size_epochs=1", "--output_dir=out")
-    assert refused.returncode == 1 and refused.stdout == ""
-    line = "dawnbench train: --later_batch_sizes=33: should divide by the 2 replicas; 32 would"
-    assert refused.stderr.splitlines()[-1] == line
-
-
 def test_the_summary_has_every_change():
     changes = {"later_batch_sizes": (64, 128), "batch_size_epochs": (1, 2)}
     data = dataset.open(RECIPE.with_values(batch_size=128, **changes))

@@ -227,15 +227,6 @@ def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
     assert max(abs(a - b) for a, b in zip(curve["losses"], alone["losses"], strict=True)) > 1e-2
 
 
-@pytest.mark.long
-def test_a_recipe_with_mixup_and_batch_norm_of_each_device_trains_on_four(command):
-    flags = ("--strategy=mirrored", "--logical_cpus=4", "--batch_size=8", "--max_steps=1")
-    recipe = ("--recipe=cifar10/baidunet9p", "--model=resnet8_v1_pad", "--synthetic=decoded")
-    done = command(*recipe, *flags, "--peak_tflops=1")
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "4 replicas" in done.stdout + done.stderr
-
-
 def test_skipped_blocks_want_batch_norm_of_each_replica_s_own(tmp_path):
     flags = ("--final_survival=0.5", "--strategy=mirrored", "--logical_cpus=2", "--epochs=1")
     process = start(tmp_path, *flags)
