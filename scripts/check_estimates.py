@@ -32,7 +32,7 @@ def main(output: str, *names: str) -> None:
         predicted, actual = test.clock_seconds(row["epoch"]), row["hours"] * 3600
         start = sum(run.clock.get(part, 0.0) for part in ("load", "build", "compile"))
         # A run's first call has one step.
-        first = test.start_seconds - (test.phases[0].first[1] - 1) * test.seconds_per_step
+        first = test.start_seconds - (test.phases[0].first[1] - 1) * test.phases[0].seconds_per_step
         print(
             f"{name:24} {row['epoch']:6g} {predicted:10.1f} {actual:8.1f} "
             f"{predicted / actual - 1:+7.1%}  {first:6.1f} {start:6.1f}",

@@ -110,11 +110,6 @@ class SpeedTest(NamedTuple):
     profile: Any = None
 
     @property
-    def seconds_per_step(self) -> float:
-        """Mean over the steps of the first phase."""
-        return self.phases[0].seconds_per_step
-
-    @property
     def start_seconds(self) -> float:
         """Seconds on the clock up to the end of the first call; not those that generated data."""
         return seconds_of(self.start, DAWNBENCH - {"load"} if self.recipe.synthetic else DAWNBENCH)
@@ -181,7 +176,7 @@ class SpeedTest(NamedTuple):
         return phase.first[1] + sum(steps for _, steps in later)
 
     def __str__(self) -> str:
-        phase, end, each = self.phases[0], self.phases[-1].end, self.seconds_per_step
+        phase, end, each = self.phases[0], self.phases[-1].end, self.phases[0].seconds_per_step
         (seconds, first), alone = phase.first, self.steps == phase.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (

@@ -10,6 +10,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -224,23 +225,17 @@ def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
         key, type_name, count = _storage(tensor.arguments[0])
         if not _fits(offset, shape, strides, count):
             raise ValueError(f"its tensor {name} exceeds its storage")
-
-        def read(
-            key: str = key,
-            type_name: str = type_name,
-            count: int = count,
-            offset: int = offset,
-            shape: tuple[int, ...] = shape,
-            strides: tuple[int, ...] = strides,
-        ) -> np.ndarray:
-            content = storage(key, count * _dtype(type_name).itemsize)
-            numbers = _numbers(content, type_name)[offset:]
-            # `_fits` has checked that this view stays within the numbers.
-            steps = [step * numbers.itemsize for step in strides]
-            return np.lib.stride_tricks.as_strided(numbers, shape, steps, writeable=False)
-
+        content = partial(storage, key, count * _dtype(type_name).itemsize)
+        read = partial(_view, content, type_name, offset, shape, strides)
         tensors[str(name)] = Tensor(shape, read)
     return tensors
+
+
+def _view(content: Callable[[], bytes], type_name: str, offset: int, *shape: Any) -> np.ndarray:
+    """Returns the view (shape, strides) of a storage, in which it stays, as `_fits` checked."""
+    numbers = _numbers(content(), type_name)[offset:]
+    steps = [step * numbers.itemsize for step in shape[1]]
+    return np.lib.stride_tricks.as_strided(numbers, shape[0], steps, writeable=False)
 
 
 def _fits(offset: Any, shape: Any, strides: Any, count: int) -> bool:
@@ -283,6 +278,11 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
     header: dict[str, Any] = json.loads(file.read(length))
     header.pop("__metadata__", None)
     first, tensors = 8 + length, {}  # offsets in the header count from `first`
+
+    def read(start: int, needed: int, type_name: str, shape: tuple[int, ...]) -> np.ndarray:
+        file.seek(first + start)
+        return _numbers(file.read(needed), type_name).reshape(shape)
+
     for name, facts in header.items():
         type_name, shape = facts["dtype"], tuple(facts["shape"])
         start, end = facts["data_offsets"]
@@ -291,17 +291,7 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
         needed = math.prod(shape) * _dtype(type_name).itemsize
         if not 0 <= start <= end <= size - first or end - start != needed:
             raise ValueError(f"its tensor {name} exceeds its storage")
-
-        def read(
-            start: int = start,
-            needed: int = needed,
-            type_name: str = type_name,
-            shape: tuple[int, ...] = shape,
-        ) -> np.ndarray:
-            file.seek(first + start)
-            return _numbers(file.read(needed), type_name).reshape(shape)
-
-        tensors[name] = Tensor(shape, read)
+        tensors[name] = Tensor(shape, partial(read, start, needed, type_name, shape))
     return tensors
 
 

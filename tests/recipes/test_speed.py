@@ -26,7 +26,7 @@ def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
 
 def test_all_steps_take_the_mean_of_the_calls():
     test = speed_test([(1.0, 10), (2.0, 10), (9.0, 10)])  # 30 epochs of 20 steps
-    assert test.seconds_per_step == pytest.approx(0.4)
+    assert test.phases[0].seconds_per_step == pytest.approx(0.4)
     assert test.seconds == pytest.approx(30 * 20 * 0.4)
     assert "400 ms a step, at the median 200, 160 examples/s" in str(test)
     assert "20 steps take 8.0 s, 30 of 30 epochs 240.0 s" in str(test)

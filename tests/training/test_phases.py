@@ -122,7 +122,7 @@ def test_a_speed_test_times_the_first_batch_size():
     test = speed_test.measure(RECIPE, RunOptions(max_steps=6))  # its epochs have 4 steps
     assert test.steps == 6 and test.phases[0].steps_per_epoch == 4
     assert test.phases[0].end == 1 and "1 of 3 epochs " in str(test)
-    assert test.seconds == pytest.approx(4 * test.seconds_per_step)
+    assert test.seconds == pytest.approx(4 * test.phases[0].seconds_per_step)
 
 
 @pytest.mark.long
