@@ -323,12 +323,14 @@ def _differences(row: Estimate, first: Estimate) -> list[str]:
         "goal": (row.goal, first.goal),
         "examples": tuple("generated" if r.generated else "its data" for r in (row, first)),
     }
-    for name in {**row.changed, **first.changed}.keys() - {"threshold"}:
-        own[name] = tuple(r.changed.get(name, "the recipe's") for r in (row, first))
-    for name in {**row.options, **first.options}:
-        own[name] = tuple(r.options.get(name, "the default") for r in (row, first))
-    for name in {**row.software, **first.software}:
-        own[name] = tuple(r.software.get(name, "none") for r in (row, first))
+    for field, absent in (
+        ("changed", "the recipe's"),
+        ("options", "the default"),
+        ("software", "none"),
+    ):
+        values = [getattr(each, field) for each in (row, first)]
+        for name in (values[0] | values[1]).keys() - {"threshold"}:
+            own[name] = tuple(value.get(name, absent) for value in values)
     return [f"{name} {a} instead of {b}" for name, (a, b) in sorted(own.items()) if a != b]
 
 

@@ -117,8 +117,6 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
         text += f" = {product:.2f}; all together {whole:.2f}"
         if interval is None:
             text += "; an interval needs five runs of each setting"
-        elif not all(map(math.isfinite, interval)):
-            text += f", {share:.2f} of it; too few runs reach it for an interval"
         else:
             low, high = interval
             verdict = "consistent with the product" if low <= 1 <= high else "not the product"
