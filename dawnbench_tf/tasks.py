@@ -13,7 +13,7 @@ __all__ = ["Task", "find_task", "TASKS"]
 
 GIVEN = "given"  # origin of examples that the caller passed to `train`
 READERS = ("folder", "npz", "tfds", "squad_json")  # modules of data/own/ that read files
-READER_TEXT = "folder, npz, tfds:NAME or squad_json"
+READER_TEXT = ", ".join(READERS).replace("tfds", "tfds:NAME")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 

@@ -89,9 +89,10 @@ def choose(count: int, seed: int, below: Sequence[str] = ()) -> list[Mutant]:
         if not below or any(path.is_relative_to(ROOT / item) for item in below):
             rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
     candidates = cache(lambda room: [m for path in rooms[room] for m in mutants(path)])
-    turns = (candidates(room) for room in cycle(sorted(rooms)) if candidates(room))
+    turns = cycle([several for room in sorted(rooms) if (several := candidates(room))])
     draw = random.Random(seed)
-    return [draw.choice(several) for several in islice(turns, count)]
+    chosen = [draw.choice(several) for several in islice(turns, count)]
+    return chosen or sys.exit("no mutant there; paths should be as git has them")
 
 
 def run_tests(root: Path, mutant: Mutant, mark: str) -> str:

@@ -46,5 +46,5 @@ def seconds(call: Callable[[], object]) -> float:
 
 def _run(script, side, case):
     command = [sys.executable, script, side, case]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ended.stdout.splitlines()[-1])

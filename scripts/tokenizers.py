@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf.data.questions import encoding, spans, squad_json, wordpieces
-from dawnbench_tf.recipe import Questions, Recipe
+from dawnbench_tf.recipe import Questions
 
-TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # without wordpiece
+TOKENIZERS = Questions.__dataclass_fields__["tokenizer"].metadata["choices"][
+    :-1
+]  # without wordpiece
 
 
 def main(path: str, *tokenizers: str) -> None:

@@ -16,8 +16,9 @@ find_python() {
 }
 
 make_venv() {
-    local extras=$1 python free stamp
-    stamp=.venv/.installed-$(cat setup.py constraints.txt <(echo "$extras" "$PWD") | cksum | cut -d' ' -f1)
+    local extras=$1 python free pins stamp
+    pins=.venv/.installed-$(cat setup.py constraints.txt <(echo "$PWD") | cksum | cut -d' ' -f1)
+    stamp=$pins-$extras
     [ -e "$stamp" ] && return
     python=$(find_python) || exit 1
     free=$(df -Pk . | awk 'NR == 2 {print int($4 / 1048576)}')
@@ -26,5 +27,6 @@ make_venv() {
     "$python" -m venv .venv || fail "could not make .venv; see the lines above"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         -c constraints.txt -e ".$extras" || fail "could not install; see the lines above"
+    find .venv -maxdepth 1 -name ".installed-*" ! -path "$pins-*" -delete # other versions stood there
     touch "$stamp"
 }

@@ -118,8 +118,7 @@ HASHES = Path(__file__).parent / "fixtures/recipe_hashes.txt"
 def hashes():
     """A line for each recipe: the hash of its settings that are not the default, and its name.
 
-    The sources' numbers are in stated_settings.py; this only shows that a row was edited. After an
-    edit that was meant: python -c "from tests.test_recipes import *; HASHES.write_text(hashes())".
+    The sources' numbers are in stated_settings.py; this only shows that a row was edited.
     """
     defaults = Recipe().values()
     lines = [f"{fingerprint(defaults)}  (defaults)\n"]
@@ -136,7 +135,8 @@ def fingerprint(values):
 
 
 def test_no_recipe_was_edited_by_accident():
-    assert hashes().splitlines() == HASHES.read_text(encoding="utf-8").splitlines()
+    remedy = 'if meant: python -c "from tests.test_recipes import *; HASHES.write_text(hashes())"'
+    assert hashes().splitlines() == HASHES.read_text(encoding="utf-8").splitlines(), remedy
 
 
 def test_from_values_inverts_values():

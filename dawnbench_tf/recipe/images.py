@@ -55,9 +55,9 @@ class Images:
     test_views: str = setting(
         "image",
         "test-time augmentation: average the logits of the image alone (image), of the image and "
-        "its horizontal flip (mirror), or of both and their shifts by one pixel up-left and "
-        "down-right (6 views: mirror_and_shifts, unshifted ones weighted double; or "
-        "mirror_and_even_shifts)",
+        "its horizontal flip (mirror), or of it, its shifts by one pixel up-left and down-right, "
+        "and the flips of all three (6 views: mirror_and_shifts, unshifted ones weighted double; "
+        "or mirror_and_even_shifts)",
         choices=("image", "mirror", "mirror_and_shifts", "mirror_and_even_shifts"),
     )
     views_share: float = setting(
@@ -137,8 +137,8 @@ class Images:
     mixup: float = setting(
         0.0,
         "mixup (Zhang et al. 2017, arXiv 1710.09412): train on s a + (1 - s) b, with labels mixed "
-        "in the same way, where b is another image of a's batch and s = max(t, 1 - t) for a random "
-        "t from Beta(alpha, alpha); this is alpha; 0: no mixup",
+        "in the same way, where b is a's image in a random permutation of the batch and "
+        "s = max(t, 1 - t) for a random t from Beta(alpha, alpha); this is alpha; 0: no mixup",
         high=10,
     )
     proxy: str = setting(

@@ -76,8 +76,8 @@ class Optimizer:
     )
     decays: str = setting(
         "kernels",
-        "weights that decay: kernels of convolutions and dense layers (kernels), also biases "
-        "(all_but_norms), or also BN's scales and shifts, as with PyTorch's weight_decay (all)",
+        "weights that decay: kernels and tables of vectors (kernels), also biases (all_but_norms), "
+        "or also BN's scales and shifts, as with PyTorch's weight_decay (all)",
         choices=("kernels", "all_but_norms", "all"),
     )
     shift_rate: float = setting(

@@ -94,7 +94,7 @@ def decays(weight: tf.Variable, recipe: Recipe) -> bool:
     kind, name = recipe.optimizer.decays, weight.name.split("/")[-1]
     if kind == "all_but_norms":
         return not name.startswith(("gamma", "beta"))
-    return kind == "all" or weight.shape.rank > 1
+    return kind == "all" or (weight.shape.rank > 1 and not name.startswith("bias"))
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:

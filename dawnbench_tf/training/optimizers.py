@@ -75,6 +75,9 @@ def _whitening_rate(recipe: Recipe, epoch_steps: Sequence[int], rate: float) -> 
     return falling
 
 
+_BETAS = ("beta_1", "beta_2")
+
+
 class OwnRates(Averages):
     """A mix-in for Keras optimizers: averages, rates of single weights, a schedule of beta_1.
 
@@ -102,14 +105,18 @@ class OwnRates(Averages):
 
     @contextmanager
     def _settings_of(self, variable: tf.Variable) -> Iterator[None]:
-        constant = getattr(self, "beta_1", None)
+        betas = {name: getattr(self, name) for name in _BETAS if hasattr(self, name)}
+        for name, beta in betas.items():  # Keras's cast of a number rounds it to float32
+            setattr(self, name, tf.constant(beta, variable.dtype))
         self._multiplier = self._own_rates.get(self._index_dict[self._var_key(variable)], 1.0)
         if self._momentum_at:
             self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
         try:
             yield
         finally:
-            self._multiplier, self.beta_1 = 1.0, constant
+            self._multiplier = 1.0
+            for name, beta in betas.items():
+                setattr(self, name, beta)
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         with self._settings_of(variable):

@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck source=run.sh
 source "$(dirname "${BASH_SOURCE[0]}")/run.sh"
 [ $# -gt 3 ] && [ -n "${IMAGE:-}" ] && [ -n "${CLAIM:-}" ] || usage
-name=$1 workers=$2 gpus=$3
+name=$1 workers=$2 gpus=$3; [[ "$workers$gpus" =~ ^[0-9]+$ ]] || usage
 shift 3
 
 # JSON is valid YAML and keeps each argument. Exit status 3, a missed threshold, is no failure.

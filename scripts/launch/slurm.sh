@@ -5,7 +5,7 @@
 #       --batch_size=32768 --data_dir=DIR --output_dir=SHARED
 #
 # Flags are those of `dawnbench train`. DIR and SHARED: folders on a file system that all machines
-# share. DRY_RUN=1 prints the commands. DAWNBENCH: path of the program if it is not on PATH.
+# share. DRY_RUN=1 prints the commands. DAWNBENCH: path of the program if it is not on PATH. REQUEUES (20): at most, as a refused command fails each time.
 
 #SBATCH --job-name=dawnbench
 #SBATCH --ntasks-per-node=1
@@ -23,5 +23,6 @@ source "${here:-$(dirname "${BASH_SOURCE[0]}")}/run.sh"
 # shellcheck disable=SC2016
 ends_well='"$@" || [ $? -eq 3 ]'
 run srun --kill-on-bad-exit=1 bash -c "$ends_well" - \
-    "${DAWNBENCH:-dawnbench}" train --strategy=multi_worker_mirrored "$@" ||
-    run scontrol requeue "${SLURM_JOB_ID:?is not set: this is for sbatch}"
+    "${DAWNBENCH:-dawnbench}" train --strategy=multi_worker_mirrored "$@" && exit
+[ "${SLURM_RESTART_COUNT:-0}" -lt "${REQUEUES:-20}" ] || { echo "slurm.sh: requeued ${REQUEUES:-20} times" >&2; exit 1; }
+run scontrol requeue "${SLURM_JOB_ID:?is not set: this is for sbatch}"

@@ -34,6 +34,9 @@ on_vm 'tar xf dawnbench_tf.tar && pip install -q "./dawnbench_tf[harness]" &&
 [ -z "${DISK:-}" ] || on_vm 'mountpoint -q /data || (sudo mkdir -p /data && sudo mount -o ro,noload /dev/sdb /data)'
 status=0
 on_vm "\$HOME/.local/bin/dawnbench train --strategy=tpu --tpu=local --output_dir=run ${*@Q}" || status=$?
-run "${tpu[@]}" scp --recurse "$name:run" . "${where[@]}"
-[ "$status" -ne 0 ] && [ "$status" -ne 3 ] || run "${tpu[@]}" delete "$name" "${where[@]}" --quiet
+if run "${tpu[@]}" scp --recurse "$name:run" . "${where[@]}" && [[ "$status" == [03] ]]; then
+    run "${tpu[@]}" delete "$name" "${where[@]}" --quiet
+else
+    echo "tpu_vm.sh: $name is kept and goes on costing; delete it with: ${tpu[*]} delete $name ${where[*]}" >&2
+fi
 exit "$status"

@@ -164,7 +164,7 @@ def _plan(
     drawn = order, tf.gather(labels, order), offsets, flips, others
     if not settings.mixup:
         return drawn
-    # The partner of an image is another position of its batch, drawn without replacement.
+    # Partners are a random permutation of the batch, in which an image may be its own.
     keys = tf.reshape(uniform(_PARTNER), [steps, -1])
     positions = tf.argsort(keys) + recipe.batch_size * tf.range(steps)[:, None]
     positions = tf.reshape(positions, [-1])
