@@ -84,6 +84,8 @@ def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[
 def _gathered_order(strategy: tf.distribute.Strategy) -> np.ndarray:
     """Returns the numbers of the replicas in the order in which `gather` puts them together."""
     # TensorFlow orders workers by their names, in which worker 10 comes before worker 2.
+    if strategy.num_replicas_in_sync == 1:
+        return np.zeros(1, np.int32)
 
     def own() -> tf.Tensor:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group

@@ -26,6 +26,13 @@ def test_weight_decay_is_over_kernels_alone_and_halved():
     assert float(network.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
 
 
+def test_a_bias_of_two_axes_is_no_kernel():
+    bias, kernel = (
+        tf.Variable(tf.zeros([2, 6]), name=f"gru/{name}") for name in ("bias", "kernel")
+    )
+    assert [losses.decays(weight, Recipe()) for weight in (bias, kernel)] == [False, True]
+
+
 def test_weight_decay_pulls_by_rate_times_decay():
     network = model()
     losses.add_weight_decay(network, Recipe(optimizer=Optimizer(weight_decay=0.1)))
