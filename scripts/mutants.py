@@ -91,8 +91,7 @@ def choose(count: int, seed: int, below: Sequence[str] = ()) -> list[Mutant]:
     candidates = cache(lambda room: [m for path in rooms[room] for m in mutants(path)])
     turns = cycle([several for room in sorted(rooms) if (several := candidates(room))])
     draw = random.Random(seed)
-    chosen = [draw.choice(several) for several in islice(turns, count)]
-    return chosen or sys.exit("no mutant there; paths should be as git has them")
+    return [draw.choice(m) for m in islice(turns, count)] or sys.exit("no mutant in these paths")
 
 
 def run_tests(root: Path, mutant: Mutant, mark: str) -> str:
