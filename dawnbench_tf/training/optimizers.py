@@ -106,8 +106,8 @@ class OwnRates(Averages):
     @contextmanager
     def _settings_of(self, variable: tf.Variable) -> Iterator[None]:
         betas = {name: getattr(self, name) for name in _BETAS if hasattr(self, name)}
-        for name, beta in betas.items():  # Keras's cast of a number rounds it to float32
-            setattr(self, name, tf.constant(beta, variable.dtype))
+        for name, beta in betas.items() if variable.dtype == tf.float64 else ():
+            setattr(self, name, tf.constant(beta, tf.float64))  # Keras's cast goes by float32
         self._multiplier = self._own_rates.get(self._index_dict[self._var_key(variable)], 1.0)
         if self._momentum_at:
             self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
