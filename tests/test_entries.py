@@ -321,7 +321,6 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
     ("flags", "words"),
     [
         ([], "nothing: should be: validate PATH..., or package RUN_DIR"),
-        (["validate"], "validate: should be: validate PATH"),
         (["validate", "--author=A"], "--author=A: is for `package`"),
         (["package", ".", "--lenient"], "--lenient=true: is for `validate`"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
