@@ -156,9 +156,8 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()  # deletes the file
     except (FileExistsError, NotADirectoryError):
-        raise Refusal(
-            f"{path}: is a file or inside one; should be a folder, or a new name"
-        ) from None
+        text = "is a file or inside one; should be a folder, or a new name"
+        raise Refusal(f"{path}: {text}") from None
     except OSError as error:
         raise cannot_write(path, error) from None
 

@@ -7,7 +7,6 @@ image is decoded once, so damaged ones are found now. After Ctrl-C, the same
 command continues. Exit status: 0; 1 for bad input.
 """
 
-import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ def main(options: Options, _: list[str]) -> None:
     terminal.status("")
     for warning, count in sorted(unusual.items()):
         terminal.say(f"{count:,} of the images written now: {warning}", is_prose=True)
-    out = shlex.quote(os.fspath(Path(options.out).expanduser()))
+    out = shlex.quote(str(Path(options.out).expanduser()))
     terminal.say(f"{out}: ready; train with --data_dir={out}", is_prose=True)
 
 

@@ -55,9 +55,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     On the clock: compiling, that is from `on_train_begin` to the end of the first execution, and
     each epoch from its begin to the end of its last step on the device, with its input and what
     callbacks do inside it: a checkpoint every 100 steps counts, and `on_epoch_begin` of callbacks
-    that stand after this one in `callbacks`. Off the clock: all that follows,
-    until the next epoch begins: validation, `evaluate`, and what other callbacks do at the end of
-    an epoch, whatever their order. Also off it: `evaluate` inside an epoch, the time between two
+    that stand after this one in `callbacks`. Off the clock: all that follows, until the next epoch
+    begins: validation, `evaluate`, and what other callbacks do at the end of an epoch, whatever
+    their order. Also off it: `evaluate` inside an epoch, the time between two
     calls of `fit`, and, if an exception ends `fit`, all after the last step or epoch before it; and
     what `fit` does before it calls callbacks: it copies arrays, and draws a generator's first item.
 

@@ -16,9 +16,8 @@ import numpy as np
 from dawnbench_tf.data.questions import encoding, spans, squad_json, wordpieces
 from dawnbench_tf.recipe import Questions
 
-TOKENIZERS = Questions.__dataclass_fields__["tokenizer"].metadata["choices"][
-    :-1
-]  # without wordpiece
+CHOICES = Questions.__dataclass_fields__["tokenizer"].metadata["choices"]
+TOKENIZERS = CHOICES[:-1]  # without wordpiece
 
 
 def main(path: str, *tokenizers: str) -> None:

@@ -27,6 +27,6 @@ make_venv() {
     "$python" -m venv .venv || fail "could not make .venv; see the lines above"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check \
         -c constraints.txt -e ".$extras" || fail "could not install; see the lines above"
-    find .venv -maxdepth 1 -name ".installed-*" ! -path "$pins-*" -delete # other versions stood there
+    find .venv -maxdepth 1 -name ".installed-*" ! -path "$pins-*" -delete # of other versions, which are replaced
     touch "$stamp"
 }

@@ -312,7 +312,9 @@ def test_output_for_people_and_for_machines(tmp_path):
 def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, version, line):
     for name in names:
         put(tmp_path, name=name, version=version)
-    files = sorted(tmp_path.glob("CIFAR10/train/*"))  # each entry has two, and is checked once
+    files = sorted(
+        tmp_path.glob("CIFAR10/train/*")
+    )  # two files of each entry, which is checked once
     entries.validate([tmp_path, *files], Grade.CHECKED, as_json=False)
     assert capsys.readouterr().err.splitlines()[-1] == line
 

@@ -218,7 +218,7 @@ def test_bad_input_is_one_line(trained_digits, flags, words):
 
 
 def test_a_model_file_is_refused_and_not_opened(tmp_path):
-    name = "model.pkl"  # the name is not looked at
+    name = "model.pkl"  # no suffix makes a difference
     (tmp_path / name).write_bytes(b"\x80\x04cposix\nsystem\n(S'touch owned'\ntR.")
     done = infer(tmp_path, model=name)
     words = f"--model={name}: is a file; models are not opened from files, which may hold code"

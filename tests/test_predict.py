@@ -124,7 +124,7 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     for wrong in ({"count": 0}, {"count": 1, "most_words": -1}):
         with pytest.raises(ValueError, match="should be at least 1. Received: .*=(0|-1)"):
             reader.answers(PASSAGE, "Where does Ada live?", **wrong)
-    # An accent of its own is a token, but of the answer before it.
+    # A combining accent is a token. It belongs to the answer that ends before it.
     monkeypatch.setattr(
         reader, "_forward", lambda _: np.array([[[9, 0, 8], [9, 0, 8]]], np.float32)
     )

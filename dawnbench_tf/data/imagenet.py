@@ -48,7 +48,7 @@ def load_test(recipe: Recipe, data_dir: str) -> tuple[Split, Origin]:
             if wanted & {path.name for path in folder.iterdir()}:
                 index = trees.read(folder, classes())
             elif trees.is_flat(folder) and trees.list_images(folder):
-                index = trees.read_flat(folder, _labels_in_order)
+                index = trees.read_flat(folder, _labels_of)
             else:
                 continue
             return jpeg_index.split(index), Origin("JPEG files of validation images")
@@ -69,10 +69,10 @@ def _read_blacklist(root: Path) -> set[int]:
     return {int(number) for number in numbers}
 
 
-def _labels_in_order(folder: Path, names: Sequence[str]) -> Sequence[int]:
+def _labels_of(folder: Path, names: Sequence[str]) -> Sequence[int]:
     """Returns the labels of validation images in a folder, whose names are sorted."""
-    # LABELS, in `folder` or the nearest parent that has it, is in the order of the names. Without
-    # it the label is the published one, by TensorFlow Datasets' copy, of the number in the name.
+    # LABELS, in `folder` or the nearest parent that has it, has a label for each name, in their
+    # order. Without it an image has the published label of the number in its name.
     candidates = (parent / LABELS for parent in (folder, *folder.parents))
     path = next((path for path in candidates if path.is_file()), None)
     copy = resources.files("tensorflow_datasets") / "datasets/imagenet2012/validation_labels.txt"
@@ -84,12 +84,13 @@ def _labels_in_order(folder: Path, names: Sequence[str]) -> Sequence[int]:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
     if path:
         return stated
-    for name in names:
-        if not 0 < jpeg_index.number(name) <= len(stated):
+    numbers = [jpeg_index.number(name) for name in names]
+    for name, number in zip(names, numbers, strict=True):
+        if not 0 < number <= len(stated):
             text = f"should be named {jpeg_index.VALIDATION}00000001.JPEG and so on, or {LABELS}"
             raise Refusal(f"{folder}/{shown(name)}: {text} should be beside the images")
-    return [stated[jpeg_index.number(name) - 1] for name in names]
+    return [stated[number - 1] for number in numbers]
 
 
 # "[0-9]": TensorFlow Datasets calls the folder of an interrupted download "incomplete...".
-WANTED = DataSet("imagenet", classes(), "imagenet2012/[0-9]*", ARCHIVES, _labels_in_order)
+WANTED = DataSet("imagenet", classes(), "imagenet2012/[0-9]*", ARCHIVES, _labels_of)

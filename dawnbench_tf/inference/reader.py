@@ -41,8 +41,8 @@ class Answer(NamedTuple):
 class Reader:
     """A trained reading model: `Reader(run_folder)(context, question)`.
 
-    It knows the words of its data set, training and test, those with word vectors among them. All
-    other words are one to it.
+    It knows the words of its data set's training and test files. All other words are one unknown
+    word, those with a word vector too.
 
     Args:
       folder: the `--output_dir` of a training run on a reading task. Only its weights, word list

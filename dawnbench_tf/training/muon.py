@@ -88,17 +88,16 @@ class SGD(Averages, tf.keras.optimizers.SGD):
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         steps = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
         index = self._index_dict[self._var_key(variable)]
-        rate = tf.cast(self.learning_rate, variable.dtype)
-        rate = rate * self._scale(gradient, variable, index)
-        decay, multiplier = self._decays.get(index), self._rates.get(index)
+        scale = self._scale(gradient, variable, index)
+        decay = self._decays.get(index)
         gradient = gradient + decay * variable if decay else gradient
         momentum = tf.cast(self._momentum_at(self.iterations), variable.dtype)
-        if multiplier and self._in_velocity:  # else the velocity would move a frozen weight on
-            momentum *= tf.cast(multiplier(self.iterations) > 0, variable.dtype)
+        if index in self._rates and self._in_velocity:  # the velocity must not move a frozen weight
+            momentum *= tf.cast(scale > 0, variable.dtype)
         steps[self._in_velocity](
             var=variable.handle,
             accum=self.momentums[index].handle,
-            lr=rate,
+            lr=tf.cast(self.learning_rate, variable.dtype) * scale,
             grad=tf.convert_to_tensor(gradient),
             momentum=momentum,
             use_nesterov=self.nesterov,

@@ -75,9 +75,6 @@ def _whitening_rate(recipe: Recipe, epoch_steps: Sequence[int], rate: float) -> 
     return falling
 
 
-_BETAS = ("beta_1", "beta_2")
-
-
 class OwnRates(Averages):
     """A mix-in for Keras optimizers: averages, rates of single weights, a schedule of beta_1.
 
@@ -96,6 +93,9 @@ class OwnRates(Averages):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._own_rates, self._momentum_at = dict(rates), momentum_at
+        # TensorFlow casts a number of Python through float32, and one of NumPy directly.
+        for name in vars(self).keys() & {"beta_1", "beta_2"}:
+            setattr(self, name, np.float64(getattr(self, name)))
 
     @property
     def learning_rate(self) -> Any:
@@ -105,18 +105,14 @@ class OwnRates(Averages):
 
     @contextmanager
     def _settings_of(self, variable: tf.Variable) -> Iterator[None]:
-        betas = {name: getattr(self, name) for name in _BETAS if hasattr(self, name)}
-        for name, beta in betas.items() if variable.dtype == tf.float64 else ():
-            setattr(self, name, tf.constant(beta, tf.float64))  # Keras's cast goes by float32
+        constant = getattr(self, "beta_1", None)
         self._multiplier = self._own_rates.get(self._index_dict[self._var_key(variable)], 1.0)
         if self._momentum_at:
             self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
         try:
             yield
         finally:
-            self._multiplier = 1.0
-            for name, beta in betas.items():
-                setattr(self, name, beta)
+            self._multiplier, self.beta_1 = 1.0, constant
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         with self._settings_of(variable):

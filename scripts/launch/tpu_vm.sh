@@ -37,6 +37,6 @@ on_vm "\$HOME/.local/bin/dawnbench train --strategy=tpu --tpu=local --output_dir
 if run "${tpu[@]}" scp --recurse "$name:run" . "${where[@]}" && [[ "$status" == [03] ]]; then
     run "${tpu[@]}" delete "$name" "${where[@]}" --quiet
 else
-    echo "tpu_vm.sh: $name is kept and goes on costing; delete it with: ${tpu[*]} delete $name ${where[*]}" >&2
+    echo "tpu_vm.sh: $name is kept and costs money; delete it with: ${tpu[*]} delete $name ${where[*]}" >&2
 fi
 exit "$status"

@@ -92,7 +92,7 @@ DEFAULT = [
 @pytest.mark.usefixtures("forgets_models")
 @pytest.mark.parametrize("name", DEFAULT)
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
-    """In the smallest network of its kind."""
+    """The recipe's network is the smallest of its family."""
     build_smallest(recipes.get(name), monkeypatch)
     is_lowered_whole(recipes.get(name))
 

@@ -21,24 +21,24 @@ def test_classes_are_the_published_ones():
 
 def test_a_validation_in_order_has_the_published_labels(tmp_path):
     images = [f"{jpeg_index.VALIDATION}{number:08}.JPEG" for number in range(1, 50_001)]
-    labels = np.array(imagenet._labels_in_order(tmp_path, images))
+    labels = np.array(imagenet._labels_of(tmp_path, images))
     assert (np.bincount(labels) == 50).all() and len(labels) == 50_000
     names = (PUBLISHED / "validation_labels.txt").read_text().split()
     assert [imagenet.classes()[label] for label in labels] == names
     # Of a part, or of other names, each has the label of its number, or is refused.
-    assert imagenet._labels_in_order(tmp_path, [images[8], images[6]]) == [labels[8], labels[6]]
+    assert imagenet._labels_of(tmp_path, [images[8], images[6]]) == [labels[8], labels[6]]
     for name in ("1.JPEG", f"{jpeg_index.VALIDATION}00050001.JPEG"):
         with pytest.raises(Refusal, match=f"{name}: should be named ILSVRC2012_val_00000001.JPEG"):
-            imagenet._labels_in_order(tmp_path, [name])
+            imagenet._labels_of(tmp_path, [name])
 
 
 def test_labels_beside_the_data_come_first(tmp_path):
     (tmp_path / imagenet.LABELS).write_text("n01443537\nn01440764\n")
     val = tmp_path / "val"  # which has none of its own
-    assert imagenet._labels_in_order(val, ["1.JPEG", "2.JPEG"]) == [1, 0]
+    assert imagenet._labels_of(val, ["1.JPEG", "2.JPEG"]) == [1, 0]
     (tmp_path / imagenet.LABELS).write_text("n01443537\nn00000000\n")
     with pytest.raises(Refusal, match="'n00000000' is no class of ImageNet's"):
-        imagenet._labels_in_order(val, ["1.JPEG", "2.JPEG"])
+        imagenet._labels_of(val, ["1.JPEG", "2.JPEG"])
 
 
 def test_imagenet_can_t_be_downloaded():

@@ -117,7 +117,7 @@ def test_first_step_is_the_textbook_one(name):
     # sgd: v = 0.2, then 0.9 x 0.2 + 0.2; adam with a constant gradient steps by the rate
     wanted = 1 - 0.5 * 0.2 - 0.5 * 0.38 if name == "sgd" else 1 - 0.5 - 0.5
     assert float(weight[0]) == pytest.approx(wanted, abs=1e-4)
-    if name == "adam":  # in float64 with its betas as they are, not as float32 has them
+    if name == "adam":  # in float64, in which the betas are not rounded to float32
         weight, w, mean, square = tf.Variable([1.0], dtype=tf.float64), 1.0, 0.0, 0.0
         optimizer = optimizers.build(recipe, [10])
         for step, g in enumerate((0.2, -0.1, 0.4), 1):
@@ -180,7 +180,9 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
     for _ in range(5):
         optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])
         biases.append(float(weights[2][0]))
-    assert biases[1] < biases[2] == biases[3] == biases[4]  # its velocity moves it no more
+    assert (
+        biases[1] < biases[2] == biases[3] == biases[4]
+    )  # the velocity does not move a frozen bias
 
 
 def test_rmsprop_is_tensorflow_1_s():

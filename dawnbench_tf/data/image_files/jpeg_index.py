@@ -8,7 +8,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +73,8 @@ class JpegIndex(NamedTuple):
         return f"{self.root}/{os.fsdecode(name)}"
 
 
+# Returns the labels of images by their folder and their sorted names.
+LabelsOf = Callable[[Path, Sequence[str]], Sequence[int]]
 EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
 
 

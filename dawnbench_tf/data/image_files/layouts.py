@@ -7,12 +7,12 @@ train/CLASS/*.JPEG, val/*.JPEG                              validation images in
 ILSVRC2012_img_train.tar, ILSVRC2012_img_val.tar            ImageNet's archives
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dawnbench_tf.data.image_files import jpeg_index, shards, tars, trees
-from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, LabelsOf
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import refuse
@@ -29,8 +29,7 @@ class DataSet(NamedTuple):
     classes: Sequence[str]  # names of class folders, in the order of the labels
     tfds: str  # glob pattern of TensorFlow Datasets' folder
     archives: tuple[str, str] | None = None  # tar files of training and validation images
-    # Function from a folder, and the sorted names of validation images in it, to their labels.
-    labels_in_order: Callable[[Path, Sequence[str]], Sequence[int]] | None = None
+    labels_of: LabelsOf | None = None  # of validation images in one folder
 
 
 class Located(NamedTuple):
@@ -64,10 +63,10 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
             train = trees.read(folder / TRAIN, wanted.classes)
             test = _read_validation(folder, wanted, flag)
             return Located(train, test, wanted.classes, "JPEG files")
-    labels = wanted.labels_in_order
-    if labels and wanted.archives and (root / wanted.archives[0]).is_file():
+    labels_of = wanted.labels_of
+    if labels_of and wanted.archives and (root / wanted.archives[0]).is_file():
         train = tars.read(root / wanted.archives[0], wanted.classes)
-        test = tars.read_flat(root / wanted.archives[1], labels)
+        test = tars.read_flat(root / wanted.archives[1], labels_of)
         return Located(train, test, wanted.classes, "tar archives")
     tars_too = f", {' and '.join(wanted.archives)}" if wanted.archives else ""
     refuse(
@@ -81,7 +80,7 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
 def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:
     for name in _VALIDATIONS:
         if (folder / name).is_dir():
-            if wanted.labels_in_order and trees.is_flat(folder / name):
-                return trees.read_flat(folder / name, wanted.labels_in_order)
+            if wanted.labels_of and trees.is_flat(folder / name):
+                return trees.read_flat(folder / name, wanted.labels_of)
             return trees.read(folder / name, wanted.classes)
     refuse(flag, folder, "has train/ and no val/; unpack the validation images there")

@@ -23,7 +23,7 @@ from dawnbench_tf.data.image_files import jpeg_index, shards
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
-FAULTS = 10  # damaged images that are named at a time
+FAULTS = 10  # number of damaged images in a message, at most
 _ORDER_SEED = 2012
 _MOST_PIXELS = 100_000_000  # largest image, in pixels
 _PIXELS_PER_BYTE = 1_000  # limit for JPEGs over 2^20 pixels; single-color ones have 170
@@ -48,8 +48,8 @@ def write(
     jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
     kept = {path for path, _ in jobs if path.exists()}
     if kept:
-        hint = "remove one to have its images written anew"
-        terminal.say(f"{root}: {len(kept)} of {count} {split} shards are there and stay; {hint}")
+        hint = "to write one again, remove it"
+        terminal.say(f"{root}: {len(kept)} of {count} {split} shards exist and are kept; {hint}")
     unusual = _write_all(index, classes, [job for job in jobs if job[0] not in kept])
     # The index is made from the files on disk, so it also covers, and checks, existing shards.
     terminal.status(f"reading {split} again")
@@ -69,18 +69,22 @@ def write(
 def _write_all(
     index: JpegIndex, classes: Sequence[str], missing: list[tuple[Path, np.ndarray]]
 ) -> Counter[str]:
-    """Writes shards in parallel threads; Ctrl-C, an error, or FAULTS of images stop all of them."""
+    """Writes shards in parallel threads; Ctrl-C, an error or FAULTS damaged images stop all."""
     unusual, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
     faults = list[str]()
     total = sum(len(part) for _, part in missing)
     with ThreadPoolExecutor(machine.cpus()) as pool:
         jobs = {
-            pool.submit(_write_shard, index, classes, path, part, stop, faults): len(part)
+            pool.submit(_write_shard, index, classes, path, part, stop): len(part)
             for path, part in missing
         }
         try:
             for job in as_completed(jobs):
-                unusual += job.result()
+                counts, damaged = job.result()
+                unusual += counts
+                faults += damaged
+                if len(faults) >= FAULTS:
+                    break
                 done += jobs[job]
                 rate = done / (time.monotonic() - begin)
                 terminal.status(
@@ -91,47 +95,41 @@ def _write_all(
             stop.set()
             pool.shutdown(cancel_futures=True)
     if faults:
-        raise Refusal(f"{'; '.join(faults)}; then the same command goes on")
+        text = "; ".join(faults[:FAULTS])
+        raise Refusal(f"{text}; then the same command goes on")
     return unusual
 
 
 def _write_shard(
-    index: JpegIndex,
-    classes: Sequence[str],
-    path: Path,
-    examples: np.ndarray,
-    stop: Event,
-    faults: list[str],
-) -> Counter[str]:
+    index: JpegIndex, classes: Sequence[str], path: Path, examples: np.ndarray, stop: Event
+) -> tuple[Counter[str], list[str]]:
     """Writes a shard under a temporary name, then renames it: a shard is never incomplete."""
-    # Images that can't be read are added to `faults`; their shard is not kept.
+    # Returns counts of unusual images, and a message for each damaged one. A shard with damaged
+    # images is not kept.
     temporary = path.with_name(f".{path.name}.tmp")
-    counts, whole = Counter[str](), True
+    counts, faults = Counter[str](), list[str]()
     try:
         with tf.io.TFRecordWriter(str(temporary)) as writer:
             for example in examples.tolist():
-                if stop.is_set():
+                if stop.is_set() or len(faults) >= FAULTS:
                     break
                 label = int(index.labels[example])
                 try:
                     content, size, unusual = check_image(index.raw(example), index.path(example))
                 except Refusal as refusal:
                     faults.append(str(refusal))
-                    whole = False
-                    if len(faults) >= FAULTS:
-                        stop.set()
                     continue
                 writer.write(
                     make_record(content, size, label, classes[label], index.numbers[example])
                 )
                 counts.update(unusual)
-        if not stop.is_set() and whole:
+        if not stop.is_set() and not faults:
             os.replace(temporary, path)
     except (OSError, tf.errors.OpError) as error:
         raise files.cannot_write(path, error) from None
     finally:
         files.discard(temporary)
-    return counts
+    return counts, faults
 
 
 def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list[str]]:

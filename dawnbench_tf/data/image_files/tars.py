@@ -1,6 +1,6 @@
 """Images in tar archives, ImageNet's published form, which are read without extraction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dawnbench_tf import terminal
 from dawnbench_tf.data.archives import Member, members
-from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, index_files
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, LabelsOf, index_files
 from dawnbench_tf.refusals import Refusal, refusing, shown
 
 LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
@@ -35,8 +35,8 @@ def read(path: Path, classes: Sequence[str]) -> JpegIndex:
     return _index(path, images, labels)
 
 
-def read_flat(path: Path, labels_of: Callable[[Path, Sequence[str]], Sequence[int]]) -> JpegIndex:
-    """Indexes an archive of images, sorted by name; `labels_of` its folder and their names."""
+def read_flat(path: Path, labels_of: LabelsOf) -> JpegIndex:
+    """Indexes an archive of images, sorted by name."""
     with _open(path) as file:
         images = sorted(members(path, file))
     labels = labels_of(path.parent, [name for name, _, _ in images])

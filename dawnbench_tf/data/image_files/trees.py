@@ -2,12 +2,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, index_files
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, LabelsOf, index_files
 from dawnbench_tf.refusals import Refusal, refusing
 
 SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")
@@ -28,8 +28,8 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
 
 
-def read_flat(root: Path, labels_of: Callable[[Path, Sequence[str]], Sequence[int]]) -> JpegIndex:
-    """Indexes images in one folder, sorted by name; `labels_of` their folder and names."""
+def read_flat(root: Path, labels_of: LabelsOf) -> JpegIndex:
+    """Indexes images in one folder, sorted by name."""
     images = list_images(root)
     labels = labels_of(root, images)
     if len(images) != len(labels):

@@ -158,10 +158,8 @@ class QuestionData(Data):
         return SingleQuestions(self)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
-        outputs, count = list(outputs), len(self.splits.test.context_of_question)
-        if len(outputs) != count:
-            text = f"each of {count} questions should be answered once. Received: {len(outputs)}"
-            raise ValueError(f"{text} outputs")
+        outputs = list(outputs)
+        spans.check_number(len(outputs), self.splits)
         return self._merged((self._tested.find(i), logits) for i, logits in enumerate(outputs))
 
     def _merged(self, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Answers:

@@ -70,6 +70,13 @@ def past_marks(text: str, end: int) -> int:
     return end
 
 
+def check_number(answers: int, references: Encoded) -> None:
+    """Raises ValueError unless there is an answer to each test question."""
+    if answers != (count := len(references.test_corpus.questions)):
+        text = f"each of {count} questions should be answered once"
+        raise ValueError(f"{text}. Received: {answers} answers")
+
+
 def predictions(answers: Answers, encoded: Encoded) -> dict[str, str]:
     """Returns {question id: answer}, the input of SQuAD's official evaluator."""
     questions = encoded.test_corpus.questions
@@ -82,11 +89,7 @@ def score(outputs: Answers, references: Encoded) -> dict[str, float]:
     # 6,000 test questions within the training limits. No rule of the benchmark uses it. Each is 0
     # to 1.
     questions = references.test_corpus.questions
-    if len(outputs.texts) != len(questions):
-        raise ValueError(
-            f"each of {len(questions)} questions should be answered once. "
-            f"Received: {len(outputs.texts)} answers"
-        )
+    check_number(len(outputs.texts), references)
     qas = [{"id": q.id, "answers": [{"text": text} for text, _ in q.answers]} for q in questions]
     dataset = [{"paragraphs": [{"qas": qas}]}]
     official = squad_evaluate_v1_1.evaluate(dataset, predictions(outputs, references))
