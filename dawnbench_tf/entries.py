@@ -174,7 +174,7 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
 
 
 def main(options: Options, arguments: list[str]) -> int:
-    action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
+    action, paths = "".join(arguments[:1]), files.paths(arguments[1:])
     credits = options.credits
     if credits.instance:
         text = "is of this machine, for train and infer; give --cost_per_hour and --hardware"

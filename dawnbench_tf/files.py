@@ -29,10 +29,13 @@ LARGEST_JSON = 16 * 2**20  # bytes; 50,000 rows of a run have as many
 
 
 def paths(one_or_more: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Returns one path, or several, as a list."""
+    """Returns one path, or several, as a list; refuses "", which `Path` takes for "."."""
     if isinstance(one_or_more, str | os.PathLike):
-        return [Path(one_or_more)]
-    return [Path(path) for path in one_or_more]
+        one_or_more = [one_or_more]
+    several = [os.fspath(path) for path in one_or_more]
+    if "" in several:
+        raise Refusal("a path is empty, perhaps of a variable that is not set; name the folder")
+    return [*map(Path, several)]
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:

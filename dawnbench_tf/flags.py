@@ -163,6 +163,10 @@ def _in_frame(
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
         path = error.filename or "the working or the temporary folder"
+        if (
+            error.errno is None
+        ):  # a library's own text, as matplotlib's without a folder to cache in
+            exit_with(str(error))
         if error.errno not in (_OF_PATHS if error.filename else [errno.ENOENT]):
             raise
         exit_with(f"{one_line(path, 100)}: can't be opened ({error.strerror})")
@@ -295,7 +299,9 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
             opposites = [f"no{name}" for name in flags.FLAGS if flags.FLAGS[name].boolean]
             hint = suggestion(error.flagname, [*flags.FLAGS, *opposites], "")
             text += hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
+        if "Non-boolean" in text:
+            text = f"{text.partition(': ')[0]}: should be true or false"
         exit_with(text)
-    except Refusal as refusal:  # by --help
-        exit_with(str(refusal))
+    except ValueError as error:  # absl's of --noNAME=value; a Refusal by --help
+        exit_with(str(error))
     return rest

@@ -106,6 +106,8 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
     model, hardware, recipe, author = cells
     left = columns - len(f"{rank}  {figure:>12}  {date:10}  ") - LONGEST - 2
     if columns < NARROW:
+        if left < 18:  # no room for a recipe beside the model
+            return terminal.cut(f"{rank}  {figure:>12}  {model}", columns)
         texts = [terminal.padded(model, left - 2), terminal.padded(recipe, LONGEST)]
         return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
     widths = [(left - 6) * share // sum(SHARES) for share in SHARES]
@@ -208,7 +210,7 @@ def rank(
       Refusal: a folder holds no entry, an argument is out of range, or no entry is left.
     """
     try:
-        last_date = datetime.date.fromisoformat(until or "9999-12-31").isoformat()
+        last_date = datetime.date.fromisoformat(str(until or "9999-12-31")).isoformat()
     except ValueError:
         refuse("until", until, "should be a date, YYYY-MM-DD")
     collected = collect(files.paths(folders))

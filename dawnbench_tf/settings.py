@@ -135,16 +135,16 @@ def check(instance: Any) -> None:
         if get_origin(kind) is tuple:
             kind, values = get_args(kind)[0], value
             if not isinstance(value, tuple):
-                refuse(name, repr(value), f"should be a list of {kind.__name__}s")
+                refuse(name, repr(value), f"should be a tuple of {kind.__name__}s")
         for one in values:
             if text := fault(one, kind):
                 refuse(name, one_line(repr(one), 60), text)
             if (above := bounds.get("above")) is not None and one <= above:
-                refuse(name, one, f"should be over {above:g}")
+                refuse(name, one, f"should be over {above:.10g}")
             if (low := bounds.get("low")) is not None and not isinstance(one, str) and one < low:
-                refuse(name, one, f"should be at least {low:g}")
+                refuse(name, one, f"should be at least {low:.10g}")
             if (high := bounds.get("high")) is not None and one > high:
-                refuse(name, one, f"should be at most {high:g}")
+                refuse(name, one, f"should be at most {high:.10g}")
             if (choices := bounds.get("choices")) and one not in choices:
                 hint = suggestion(one, choices, "")
                 refuse(name, one, f"should be one of {', '.join(choices)}{'; ' * bool(hint)}{hint}")

@@ -109,7 +109,7 @@ def main(options: Options, arguments: list[str]) -> int:
         own = {item: getattr(options, item) for item in ("plot", "json", "csv")}
         if options != Options(**own) or changes:
             raise Refusal("report: takes no flags but --plot, --json and --csv")
-        return report(options, [Path(folder) for folder in more])
+        return report(options, files.paths(more))
     study = _changed_study(name, options, changes)
     if more:
         raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")

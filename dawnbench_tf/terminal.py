@@ -100,7 +100,7 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
     """Shows progress: on a terminal in place of the line before; elsewhere, if `logged`, a line."""
     # It is cut to the terminal's columns; "" wipes it.
     stream = sys.stderr if stream is None else stream
-    if not _shows or not is_terminal(stream):
+    if not _shows or not is_terminal(stream) or os.environ.get("TERM") == "dumb":
         if line and logged:
             say(line, stream)
         return

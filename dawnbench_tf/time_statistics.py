@@ -81,8 +81,13 @@ def bootstrap(
     Args:
       values: observations; some may be infinite.
       statistic: function of values and axis, e.g. numpy.mean.
+
+    Raises:
+      ValueError: a value is nan.
     """
     values = np.asarray(values, float)
+    if np.isnan(values).any():
+        raise ValueError(f"`values` should be numbers. Received: {values}")
     if len(values) < ENOUGH:
         return None
     drawn = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))

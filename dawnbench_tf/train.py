@@ -183,10 +183,14 @@ def train(
     Raises:
       Refusal: the recipe can't be trained with these options, the data is missing or damaged, or
         the folder holds another run.
+      ValueError: one of `callbacks` is none.
       KeyboardInterrupt: the folder keeps the last checkpoint; call again to go on.
     """
     if options.max_steps:
         refuse("max_steps", options.max_steps, "is for training.speed_test.measure; here it is 0")
+    callbacks = [*callbacks]  # a generator's too serve each phase
+    if other := [item for item in callbacks if not hasattr(item, "set_model")]:
+        raise ValueError(f"`callbacks` should be Keras callbacks. Received: {other[0]!r}")
     recipe = recipes.get(recipe)
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")

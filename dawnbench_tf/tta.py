@@ -549,6 +549,8 @@ def compare(
       Refusal: SciPy or, for `plot`, matplotlib is not installed, or the picture
         can't be written.
     """
+    if plot is not None:
+        files.check_figure(Path(plot))
     try:
         from dawnbench_tf import time_statistics
     except ImportError as error:
@@ -593,7 +595,7 @@ def _seconds_to(log: Path, metric: str, threshold: float, sign: int) -> float:
         values = [(float(row["hours"]) * 3600, float(row[metric] or "nan")) for row in rows]
     except (KeyError, TypeError, ValueError):
         values = []
-    if not values:
+    if not values or not all(seconds >= 0 for seconds, _ in values):
         columns = ", ".join(map(str, rows[0])) if rows else "none"
         text = f"{log}: should be a timer's log, with rows of hours and {metric}"
         raise ValueError(f"{text}. Received columns: {columns[:200]}")

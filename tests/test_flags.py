@@ -83,6 +83,8 @@ def test_asked_for_help_a_command_ends_well(cold_command):
         ("--batch_size=many", "flag --batch_size=many: should be a whole number"),
         ("--strategy=tpus", "flag --strategy=tpus: value should be one of <off|one_device|"),
         ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),
+        ("--noflip=1", "--noflip=1 does not take an argument"),
+        ("--flip=maybe", "flag --flip=maybe: should be true or false"),
         ("recipe=x", "recipe=x: not a flag; flags are written --name=value"),
         (
             "--recipe=digits/resnet",
@@ -170,10 +172,16 @@ def test_an_error_that_an_interrupt_causes_is_the_interrupt(monkeypatch, tmp_pat
             os.kill(os.getpid(), signal.SIGTERM)
         raise RuntimeError("MISMATCH of exception types")
 
+    def without_cache(*_):
+        raise OSError("Matplotlib requires a writable cache: set MPLCONFIGDIR")
+
     monkeypatch.setattr(flags, "read", lambda _: None)
     monkeypatch.setattr(terminal, "_shows", True)
     monkeypatch.setattr(flags, "SECONDS_TO_UNWIND", 100)
-    monkeypatch.setattr(flags, "exit_with", lambda line, status, **_: sys.exit((line, status)))
+    monkeypatch.setattr(flags, "exit_with", lambda line, status=1, **_: sys.exit((line, status)))
+    with flags.handling_signals(signal.default_int_handler), pytest.raises(SystemExit) as ended:
+        flags._in_frame(without_cache, object, {}, "", [""])
+    assert ended.value.code[0].endswith("set MPLCONFIGDIR")
     with flags.handling_signals(signal.default_int_handler), pytest.raises(SystemExit) as ended:
         flags._in_frame(main, object, {}, "go on", [""])
     assert ended.value.code == ("interrupted; go on", 143)

@@ -90,7 +90,14 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
     from dawnbench_tf import terminal
 
     terminal.show(False)
-    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded", train_examples=640)
+    recipe = recipes.get(
+        "digits/resnet8",
+        epochs=2,
+        synthetic="decoded",
+        train_examples=640,
+        later_batch_sizes=(128,),
+        batch_size_epochs=(1,),
+    )
     epochs = []
 
     import tensorflow as tf
@@ -100,8 +107,11 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
             epochs.append(epoch)
 
     options = RunOptions(peak_tflops=1.0)
-    trained = train(recipe, options, tmp_path / "run", callbacks=[Seen()])
-    assert epochs == [0] and capfd.readouterr() == ("", "")
+    with pytest.raises(ValueError, match="`callbacks` should be Keras callbacks. Received: 3"):
+        train(recipe, options, tmp_path / "run", callbacks=[3])
+    assert not (tmp_path / "run").exists()
+    trained = train(recipe, options, tmp_path / "run", callbacks=iter([Seen()]))
+    assert epochs == [0, 1] and capfd.readouterr() == ("", "")
     assert trained == runs.read(tmp_path / "run") and not trained.reached
     assert "synthetic data" in " ".join(trained.entry.misc["violations"])
     assert trained.used["examplesPerSecond"] > 0

@@ -87,6 +87,8 @@ def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.5)
     assert time_statistics.bootstrap([1.0, 2.0, 3.0, INF, INF], np.median)[1] == INF
     assert time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0], np.mean) is None
+    with pytest.raises(ValueError, match="`values` should be numbers"):
+        time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0, math.nan], np.mean)
 
 
 def test_a_crashed_run_is_censored_in_the_median():
@@ -242,6 +244,12 @@ def test_what_is_no_log_is_named(tmp_path):
     for name in ("empty.tsv", "binary.tsv"):
         with pytest.raises(ValueError, match=f"{name}: .* Received columns: none"):
             tta.compare([tmp_path / name], paths, 0.9)
+    for hours in ("nan", "-1.0"):
+        (tmp_path / "hours.tsv").write_text(f"epoch\thours\tval_accuracy\n1\t{hours}\t0.95\n")
+        with pytest.raises(ValueError, match="hours.tsv: should be a timer's log"):
+            tta.compare([tmp_path / "hours.tsv"], paths, 0.9)
+    with pytest.raises(Refusal, match=r"--plot=p.jpg: should end in one of .png"):
+        tta.compare(paths, paths, 0.9, plot="p.jpg")
     with pytest.raises(ValueError, match="should be lists of paths. Received: a.tsv"):
         tta.compare("a.tsv", paths, 0.9)
     with pytest.raises(ValueError, match="`mode` should be .* Received: mode='maximize'"):

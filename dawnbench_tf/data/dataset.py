@@ -152,7 +152,8 @@ class Data(Protocol):
           answers: the value that `collect` or `join` returned.
 
         Raises:
-          ValueError: the number of answers differs from the number of test examples.
+          ValueError: the number of answers differs from the number of test examples, or the
+            number of their classes from the task's.
         """
 
     # Parts of it.

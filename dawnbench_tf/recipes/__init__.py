@@ -31,7 +31,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import READER_TEXT, TASKS, Task, find_task
 
-__all__ = ["DEFAULT", "rows", "get", "changed", "table", "description"]
+__all__ = ["DEFAULT", "rows", "get", "table", "description"]
 
 DEFAULT = "digits/resnet8"
 """The recipe that `dawnbench train` trains without --recipe."""
@@ -57,7 +57,7 @@ def _rows_of(module: ModuleType) -> list[Recipe]:
     return [row for row in vars(module).values() if isinstance(row, Recipe) and row.name]
 
 
-def get(name: str | Recipe, **changes: Any) -> Recipe:
+def get(name: str | Recipe, /, **changes: Any) -> Recipe:
     """Returns a recipe by name, with some of its settings changed.
 
     >>> get("cifar10/resnet56_tf", batch_size=256).batch_size
@@ -173,16 +173,7 @@ def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:
-    """Returns a copy of a recipe with some of its settings changed, checked against its model.
-
-    Args:
-      recipe: recipe to change.
-      **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
-
-    Raises:
-      TypeError: a name in `changes` is not a setting.
-      Refusal: a value is invalid, or the model is not in the catalogue or not for this task.
-    """
+    """Returns a copy of a recipe with some of its settings changed, checked against its model."""
     task = changes.get("task")
     arrays = isinstance(recipe.data, Images) and not recipe.jpegs
     if isinstance(task, Task) and task.reader.startswith("tfds:") and arrays:
@@ -227,13 +218,14 @@ def table(pattern: str = "*") -> str:
     return "\n".join(lines)
 
 
-def description(recipe: Recipe, everything: bool = False) -> str:
+def description(recipe: Recipe | str, everything: bool = False) -> str:
     """Returns a recipe's settings as flags, part by part, with their source and the evidence.
 
     Args:
-      recipe: recipe to describe.
+      recipe: recipe to describe, or its name.
       everything: whether to include the settings that have their default values.
     """
+    recipe = get(recipe)
     goal = f"{recipe.goal:g}" if recipe.goal else "of --threshold"
     lines = [f"{recipe.name}: {recipe.task_row.metric} {goal}"]
     kind = JPEGS if recipe.jpegs else ONE_SIZE

@@ -54,7 +54,7 @@ def main(options: Options, names: list[str]) -> None:
     texts = [
         "\n".join(terminal.cut(line, width) for line in recipes.table(name).splitlines())
         if name in TASKS or "*" in name
-        else recipes.description(recipes.get(name), options.all)
+        else recipes.description(name, options.all)
         for name in names or ["*"]
     ]
     print("\n\n".join(texts))

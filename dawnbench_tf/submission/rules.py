@@ -73,7 +73,8 @@ def date(text: object) -> datetime.date | None:
 
 def is_future(day: datetime.date) -> bool:
     """Whether a date is in the future, whatever the time zone."""
-    return day > datetime.date.today() + datetime.timedelta(days=1)
+    # The first zone, UTC+14, has each date before all others.
+    return day > (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=14)).date()
 
 
 def is_link(text: str) -> bool:

@@ -64,7 +64,7 @@ def build(
     machine.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
         with terminal.silent():
-            tf.function(lambda: tf.constant(0), jit_compile=True)()
+            _by_xla()
     except tf.errors.NotFoundError as error:  # tensorflow-tpu, for a CPU
         if jit_compile or tf.config.list_physical_devices("GPU"):  # tf-keras compiles there
             text = f"this TensorFlow has no XLA for its device: {error.message}"
@@ -110,6 +110,7 @@ def build(
 # of a step. Of XLA: about the share of its time that a step saves, and the seconds that a shape of
 # batches compiles longer.
 _RATE, _STEP, _SAVED, _COMPILING = 100e12, 0.007, 0.3, 30
+_by_xla = tf.function(lambda: tf.constant(0), jit_compile=True)
 _AUTOTUNE, _AUTOTUNED = "TF_CUDNN_USE_AUTOTUNE", 60  # seconds of training from which trials pay
 
 

@@ -112,6 +112,8 @@ def measure(
       Refusal: the recipe can't be trained on this machine, or its data are missing.
     """
     clock, recipe = clock or Clock(), recipes.get(recipe)
+    if seconds is None and not options.max_steps:
+        refuse("max_steps", 0, "should be at least 1, unless `seconds` is given")
     end = math.inf
     if seconds is not None:
         end = time.monotonic() - sum(clock.parts().values()) + seconds

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import models
+from dawnbench_tf import models, terminal
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
@@ -208,7 +208,8 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
     logger = tf.get_logger()
     level = logger.level
     logger.setLevel("ERROR")  # hides advice on migrating to TensorFlow 2
-    profile = tf.compat.v1.profiler.profile(graph, options=options, cmd="scope")
+    with terminal.silent():  # it counts operations of unknown shape
+        profile = tf.compat.v1.profiler.profile(graph, options=options, cmd="scope")
     logger.setLevel(level)
     return profile.total_float_ops
 

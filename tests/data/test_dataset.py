@@ -55,6 +55,13 @@ def test_the_first_examples_are_the_test_s_own_and_scored_alone(data):
             few.score(few.join(wrong))
 
 
+def test_logits_of_another_number_of_classes_have_no_score():
+    digits = dataset.open(recipes.get("digits/resnet8", synthetic="decoded"))
+    for wrong in (np.zeros([500, 9]), np.zeros([500, 11]), [0] * 500):
+        with pytest.raises(ValueError, match="`answers` should be logits of 10 classes"):
+            digits.score(wrong)
+
+
 def test_an_epoch_for_any_loop_is_what_fit_gets(data):
     prepare = data.on_devices() or (lambda *batch: batch)
     whole = iter(data.training_batches(first_epoch=1))

@@ -88,7 +88,7 @@ def test_a_tensorflow_without_xla_for_the_device_is_refused(monkeypatch):
 
     data = dataset.open(recipes.get("digits/resnet8"))
     with monkeypatch.context() as patched:
-        patched.setattr(tf, "function", function)
+        patched.setattr(fitting, "_by_xla", function)
         fitting.build(data)
         with pytest.raises(Refusal, match="--jit_compile=true: .* no transfer manager"):
             fitting.build(data, jit_compile=True)

@@ -79,5 +79,7 @@ def test_a_batch_that_does_not_fit_is_refused_with_one_that_does(monkeypatch):
     text = "--batch_size=64: does not fit into the device's memory; 32 does fit"
     with pytest.raises(Refusal, match=text):
         speed_test.measure("digits/resnet8", replace(OPTIONS, max_steps=2))
+    with pytest.raises(Refusal, match="--max_steps=0: should be at least 1, unless `seconds`"):
+        speed_test.measure("digits/resnet8", OPTIONS)
     with pytest.raises(Refusal, match="; lower it; dawnbench train --max_steps=20 finds one"):
         speed_test.measure("digits/resnet8", OPTIONS, seconds=20)

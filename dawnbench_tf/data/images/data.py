@@ -105,7 +105,11 @@ class ImageData(Data):
         return np.concatenate(list(outputs))
 
     def score(self, answers: np.ndarray) -> dict[str, float]:
-        return scores.SCORES[self.recipe.task_row.scoring](answers, self.splits.test.labels)
+        answers, labels = np.asarray(answers), self.splits.test.labels
+        if answers.shape[1:] != (self.recipe.task_row.classes,):
+            text = f"`answers` should be logits of {self.recipe.task_row.classes} classes"
+            raise ValueError(f"{text}. Received: an array of shape {answers.shape}")
+        return scores.SCORES[self.recipe.task_row.scoring](answers, labels)
 
     @cached_property
     def _ratios(self) -> np.ndarray | None:
