@@ -302,6 +302,8 @@ def _report(run: Run, options: RunOptions) -> int:
             picture = folder / MISTAKES
             drawn = f"; the most confident mistakes: {picture}" if picture.exists() else ""
             lines.append(f"accuracy by class: {worst}{more}{drawn}")
+        for name, score in misc.get("heldOut", {}).items():
+            lines.append(f"{name} {score:.5g} on the {run.recipe.held_out:,} held-out examples")
         lines.append(utilization.format_line(run.used))
         reasons = misc.get("violations", [])
         lines.append(run_entry.describe_entry(run.recipe.task_row, path, reasons))

@@ -48,9 +48,10 @@ def difference(ours, theirs) -> float:
     """Returns the largest difference of the logits, as a share of the largest logit."""
     import torch
 
+    other = reference(theirs)  # first: PyTorch 2.14's compiler crashes if TensorFlow is loaded
     from dawnbench_tf import models
 
-    model, other = models.build(ours), reference(theirs)
+    model = models.build(ours)
     with tempfile.TemporaryDirectory() as folder:
         torch.save(other.state_dict(), f"{folder}/weights.pth")
         models.load_published(model, f"{folder}/weights.pth")

@@ -59,7 +59,9 @@ class Optimizer:
         above=0,
     )
     clip_norm: float = setting(
-        0.0, "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping"
+        0.0,
+        "gradient clipping: maximum L2 norm of all gradients together, with sgd's weight decay; "
+        "0: no clipping",
     )
     nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(

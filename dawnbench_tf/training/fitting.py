@@ -354,12 +354,13 @@ def check_agreement(
         "--steps_per_execution": options.steps_per_execution,
         "--data_format": int(options.data_format == "NCHW"),
         "--jit_compile": bool(options.jit_compile),
+        "--deterministic": options.deterministic,
         "examples in --data_dir": checksum(data) if data else 0,
     }
 
     def gathered() -> tf.Tensor:
         facts = strategy.run(lambda: tf.constant([[epochs_done, *own.values()]], tf.int32))
-        return strategy.gather(facts, axis=0)  # (replicas, 6)
+        return strategy.gather(facts, axis=0)  # (replicas, 7)
 
     epochs, *others = tf.function(gathered)().numpy().T.tolist()
     different = [source for source, facts in zip(own, others, strict=True) if len({*facts}) > 1]

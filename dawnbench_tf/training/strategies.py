@@ -154,7 +154,8 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
     # SIGTERM does not: TensorFlow has a handler of its own, and holds the interpreter's lock.
     with flags.handling_signals(signal.SIG_DFL):
         terminal.say(
-            f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
+            f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}; "
+            "if one has ended, its output says why",
             sys.stdout,
         )
         try:

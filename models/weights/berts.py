@@ -37,6 +37,8 @@ _SUFFIXES = {  # our tensor: what may follow the layer's name in a file
     "bias": ("/bias", "/output_bias"),
 }
 _HEAD = "qa_outputs"
+# Names of an encoder's tensors, but for ids of positions and Adam's means.
+_INSIDE = r"(embeddings|encoder)/(?!.*(_ids|/adam_[mv])$)"
 
 
 def values(
@@ -44,14 +46,16 @@ def values(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
     theirs = {_canonical(name): tensor for name, tensor in tensors.items()}
+    blocks = {name.split("/")[1] for name in theirs if name.startswith("encoder/layer_")}
     pairs: list[tuple[tf.Variable, Callable[..., np.ndarray]]] = [
         (variable, _tensor(theirs, layer, part, tuple(variable.shape)))
         for layer, part, variable in _encoder(model)
     ]
-    blocks = {name.split("/")[1] for name in theirs if name.startswith("encoder/layer_")}
     ours = sum(layer.name.endswith("_query") for layer in model.layers)
     if len(blocks) != ours:
         raise ValueError(f"it has {len(blocks)} layers, the network {ours}")
+    if unknown := [name for name in theirs if re.match(_INSIDE, name)]:
+        raise ValueError(f"its {unknown[0][:100]} is no layer of the network")
     ends = [model.get_layer(name) for name in ("first", "last")]
     if any(name.startswith(_HEAD) for name in theirs):
         width = ends[0].kernel.shape[0]
@@ -86,13 +90,13 @@ def _encoder(model: tf.keras.Model) -> Iterator[tuple[str, str, tf.Variable]]:
 
 
 def _tensor(
-    theirs: Mapping[str, Tensor], layer: str, part: str, shape: tuple[int, ...]
+    theirs: dict[str, Tensor], layer: str, part: str, shape: tuple[int, ...]
 ) -> Callable[[], np.ndarray]:
-    """Returns a function that reads a layer's tensor with Keras's axes; checks its shape."""
+    """Takes a layer's tensor out; returns a function that reads it with Keras's axes."""
     suffixes = [suffix for suffix in _SUFFIXES[part] if layer + suffix in theirs]
     if not suffixes:
         raise ValueError(f"it has no {layer}, or that lacks the {part}")
-    tensor = theirs[layer + suffixes[0]]
+    tensor = theirs.pop(layer + suffixes[0])
     transposed = part == "kernel" and suffixes[0] != "/kernel"  # PyTorch's (out, in)
     their_shape = tuple(tensor.shape)[:: -1 if transposed else 1]
     if their_shape != shape:

@@ -31,6 +31,9 @@ _KINDS = {
 _OURS = {"mean": "moving_mean", "variance": "moving_variance"}  # attributes of Keras's BN
 # Names of keras.applications' ResNet-50 until 2018, and its BNs' epsilon.
 _OLD_KERAS, _OLD_EPSILON = r"(?:res|bn)(\d)([a-z])_branch(1|2[abc])", 1e-3
+# Names of the 3x3 convolution that has a bottleneck stage's stride in torchvision's and timm's
+# networks, and of the 1x1 one that has it in those of keras.applications.
+_STRIDED = r"layer[2-9]\.0\.conv2|conv[3-9]_block1_1_conv|res[3-9]a_branch2a"
 _LAST = 100  # stage number of layers behind all stages
 
 
@@ -77,6 +80,9 @@ def values(
             "saved from, and save that again"
         )
         raise ValueError(f"it has no layer with a known name{hint if keras else f': {names}'}")
+    unknown = [s.name for s in sources.values() if not s.kind and s.name.startswith("layer")]
+    if unknown:
+        raise ValueError(f"its {unknown[0]} is no layer of the network")
     pairs: list[tuple[Any, Layer]] = []
     for kind, cls in _KINDS.items():
         own = (layer for layer in _all_layers(model) if isinstance(layer, cls))
@@ -88,11 +94,18 @@ def values(
         if len(ours) != len(theirs):
             raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
         pairs += zip(ours, theirs, strict=True)
+    names = " ".join(sources)
+    # Not those of keras.applications' second version, which strides in a stage's last block.
+    bottlenecks = re.search(r"layer2\.0\.conv3|conv3_block1_0|res3a_branch1", names)
+    bottlenecks = None if "preact" in names else bottlenecks
     biases = {}  # convolutions' biases, by name of the BN whose moving mean they reduce
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:
             biases[_bn_after(source, sources)] = source
         _check(layer, source)
+        if bottlenecks and re.fullmatch(_STRIDED, source.name) and layer.strides == (1, 1):
+            text = f"its {source.name} has stride 2, ours 1: it is of another kind of ResNet"
+            raise ValueError(f"{text}, with the same shapes (docs/models.md)")
     for layer, source in pairs:
         for part, variable in _variables(layer).items():
             value = source.read(part)

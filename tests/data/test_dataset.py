@@ -55,6 +55,16 @@ def test_the_first_examples_are_the_test_s_own_and_scored_alone(data):
             few.score(few.join(wrong))
 
 
+def test_the_last_images_are_held_out_and_no_class_with_them():
+    whole = dataset.open(recipes.get("digits/resnet8", synthetic="decoded")).splits
+    part = whole.hold_out(100)
+    assert [*part.train.labels, *part.held_out.labels] == [*whole.train.labels]
+    np.testing.assert_array_equal(part.held_out.images(), whole.train.images(slice(-100, None)))
+    ordered = whole._replace(train=whole.train.take(np.argsort(whole.train.labels)))
+    with pytest.raises(Refusal, match="--held_out=300: .* all of class 8 among them; mix"):
+        ordered.hold_out(300)
+
+
 def test_logits_of_another_number_of_classes_have_no_score():
     digits = dataset.open(recipes.get("digits/resnet8", synthetic="decoded"))
     for wrong in (np.zeros([500, 9]), np.zeros([500, 11]), [0] * 500):

@@ -10,12 +10,14 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import machine, recipes, terminal
+from dawnbench_tf.clock import DAWNBENCH
 from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
@@ -207,6 +209,8 @@ def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_pat
     assert said[-1] == f"this worker is done; worker 0 writes the results to {tmp_path / 'out'}"
     lines = (tmp_path / "out/rows.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["epoch", "1", "2"]
+    parts = json.loads((tmp_path / "out/clock.json").read_text())
+    assert parts["wait"] > 0 and "wait" not in DAWNBENCH
 
 
 def test_workers_that_were_told_different_things_are_refused(tmp_path):
@@ -218,6 +222,30 @@ def test_workers_that_were_told_different_things_are_refused(tmp_path):
         assert "workers were given different recipes" in error.splitlines()[-1], error
         assert process.returncode == 1
     assert not (tmp_path / "out").exists()  # nothing was claimed
+
+
+def test_what_changes_a_run_is_equal_on_all_workers(monkeypatch):
+    rows = []
+
+    def gather(own, axis):
+        rows.append(own)
+        return tf.concat([rows[0], own], axis)
+
+    monkeypatch.setattr(strategies, "count_workers", lambda _: 2)
+    monkeypatch.setattr(tf, "function", lambda function: function)
+    two = SimpleNamespace(run=lambda function: function(), gather=gather)
+    recipe, options = recipes.get("digits/resnet8"), RunOptions()
+    fitting.check_agreement(two, recipe, options)
+    with pytest.raises(Refusal, match="different recipes, or flags"):
+        fitting.check_agreement(two, recipe.with_values(batch_size=32), options)
+    for name, value in (
+        ("deterministic", True),
+        ("data_format", "NCHW"),
+        ("jit_compile", True),
+        ("steps_per_execution", 3),
+    ):
+        with pytest.raises(Refusal, match=f"workers were given different --{name}; give all"):
+            fitting.check_agreement(two, recipe, replace(options, **{name: value}))
 
 
 @pytest.mark.long

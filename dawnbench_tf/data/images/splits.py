@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import GIVEN
 
 
@@ -78,6 +78,11 @@ class Splits(NamedTuple):
     def hold_out(self, count: int) -> "Splits":
         """Returns the data set with its last `count` training images (in memory) held out."""
         left = len(self.train.labels) - count
+        if len(lost := np.setdiff1d(self.train.labels, self.train.labels[:left])):
+            text = (
+                f"holds out the last examples, all of class {lost[0]} among them; mix the classes"
+            )
+            refuse("held_out", count, text)
         images, labels = self.train.images(slice(left, None)), self.train.labels[left:]
         return self._replace(train=self.train.first(left), held_out=in_memory(images, labels))
 

@@ -109,9 +109,11 @@ def inputs():
 @pytest.mark.both_kerases
 def test_files_of_all_libraries_give_equal_networks(tmp_path):
     weights = hugging_face()
-    write(tmp_path / "model.safetensors", weights)
+    ids = {"bert.embeddings.position_ids": np.arange(48, dtype="f")}
+    write(tmp_path / "model.safetensors", weights | ids)
     write(tmp_path / "bare.safetensors", {k.removeprefix("bert."): v for k, v in weights.items()})
-    checkpoint(tmp_path / "bert_model.ckpt", google(weights))
+    means = {f"{name}/adam_m": value for name, value in google(weights).items()}
+    checkpoint(tmp_path / "bert_model.ckpt", google(weights) | means)
     hdf5(tmp_path / "tf_model.h5", hugging_face_keras(weights))
     outputs = []
     for file in (
@@ -160,6 +162,13 @@ def without(part):
         (
             {**hugging_face(), "bert.embeddings.word_embeddings.weight": np.ones((41, 12), "f")},
             "the table of its embeddings/word_embeddings has shape (41, 12), ours (40, 12)",
+        ),
+        (  # LayoutLM
+            {
+                **hugging_face(),
+                "bert.embeddings.x_position_embeddings.weight": np.ones((9, 12), "f"),
+            },
+            "its embeddings/x_position_embeddings/weight is no layer of the network",
         ),
     ],
 )

@@ -112,6 +112,10 @@ WRONG = {
         lambda weights: {**weights, "fc.weight": np.zeros((100, 64), "f")},
         r"fc has shape \(64, 100\), ours \(64, 10\); new_head=True loads all but the head, or",
     ),
+    "attention in its blocks": (  # timm's ecaresnets
+        lambda weights: {**weights, "layer1.0.se.conv.weight": np.zeros((1, 1, 5), "f")},
+        r"its layer1\.0\.se\.conv is no layer of the network",
+    ),
     "a layer of something else": (
         lambda weights: {**weights, "attention.weight": np.zeros((8, 8), "f")},
         "its attention is not a known layer name",
@@ -170,6 +174,24 @@ def test_keras_applications_old_names_are_in_network_order_with_their_epsilon(tm
     for layer in norms:
         number = float(layer.moving_mean[0])
         assert float(layer.moving_variance[0]) == pytest.approx(number + 1e-3 - 1e-5)
+    with pytest.raises(ValueError, match="its res3a_branch2a has stride 2, ours 1: it is of ano"):
+        models.load_published(models.build("resnet50_v1_5", depth=26, num_classes=2), file)
+
+
+def test_a_bottleneck_network_with_its_stride_elsewhere_is_refused(tmp_path):
+    weights = {"fc.weight": np.zeros((2, 2048), "f"), "fc.bias": np.zeros(2, "f")}
+    names = ["conv1"]
+    for stage in "1234":
+        units = [("0", "downsample.0"), *((unit, f"conv{part}") for unit in "01" for part in "123")]
+        names += [f"layer{stage}.{unit}.{name}" for unit, name in units]
+    for name, shape in zip(names, _old_shapes(), strict=True):
+        weights[f"{name}.weight"] = np.zeros(np.array(shape)[[3, 2, 0, 1]], "f")
+        bn = name.replace("conv", "bn").replace("downsample.0", "downsample.1")
+        for leaf in ("weight", "bias", "running_mean", "running_var"):
+            weights[f"{bn}.{leaf}"] = np.zeros(shape[-1], "f")
+    with pytest.raises(ValueError, match=r"its layer2.0.conv2 has stride 2, ours 1"):
+        file = write(tmp_path / "x.safetensors", weights)
+        models.load_published(models.build("resnet50_v1", depth=26, num_classes=2), file)
 
 
 def _old_shapes():
