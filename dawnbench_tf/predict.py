@@ -183,7 +183,7 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
 
 def _typed() -> Iterator[str]:
     """Yields the questions that the user types."""
-    asks = is_terminal(sys.stdin)
+    asks = sys.stdin.isatty()
     while True:
         print("question: " * asks, end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
@@ -196,7 +196,7 @@ def _typed() -> Iterator[str]:
 
 def show(context: str, answer: "Answer") -> str:
     """Formats the answer, its probability, and its surroundings with the answer highlighted."""
-    begin, end = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
+    begin, end = ("\x1b[1;7m", "\x1b[0m") if is_terminal(sys.stdout) else (">>>", "<<<")
     first, past = max(0, answer.begin - AROUND), min(len(context), answer.end + AROUND)
     parts = (context[first : answer.begin], answer.text, context[answer.end : past])
     before, text, after = (shown(part.replace("\r\n", "\n"), kept="\n\t") for part in parts)

@@ -100,7 +100,7 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
     """Shows progress: on a terminal in place of the line before; elsewhere, if `logged`, a line."""
     # It is cut to the terminal's columns; "" wipes it.
     stream = sys.stderr if stream is None else stream
-    if not _shows or not is_terminal(stream) or os.environ.get("TERM") == "dumb":
+    if not _shows or not is_terminal(stream):
         if line and logged:
             say(line, stream)
         return
@@ -152,9 +152,10 @@ def fitted(line: str, stream: TextIO | None = None) -> str:
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Whether a stream, stderr if none is given, is a terminal."""
+    """Whether a stream, stderr if none is given, is a terminal that can wipe a line."""
     stream = sys.stderr if stream is None else stream
-    return stream is not None and not stream.closed and stream.isatty()
+    is_one = stream is not None and not stream.closed and stream.isatty()
+    return is_one and os.environ.get("TERM") != "dumb"
 
 
 def counted(number: float, noun: str) -> str:

@@ -32,6 +32,10 @@ def test_status_lines(monkeypatch, stream, logged, text):
     for line in ("one", "two", ""):
         terminal.status(line, logged)
     assert stream.getvalue() == text
+    monkeypatch.setenv("TERM", "dumb")  # Emacs' shell
+    monkeypatch.setattr(sys, "stderr", dumb := Terminal())
+    terminal.status("one")
+    assert dumb.getvalue() == "one\n"
 
 
 @pytest.mark.parametrize(
