@@ -91,8 +91,7 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
     """Prints the violations of entries and folders; returns the exit status. Raises Refusal."""
     count, violations = check_tree(paths, grade)
     if as_json:
-        rows = [{**v._asdict(), "path": v.display_path()} for v in violations]
-        print(json.dumps(rows, indent=1))
+        print(json.dumps([{**v._asdict(), "path": v.display_path()} for v in violations], indent=1))
     else:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
@@ -160,9 +159,8 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     except Unreadable as error:
         raise Refusal(str(error)) from None
     if not entry.task.benchmark:
-        raise Refusal(
-            f"{shown(path)}: is of a task outside DAWNBench; there is nowhere to submit it"
-        )
+        text = "is of a task outside DAWNBench; there is nowhere to submit it"
+        raise Refusal(f"{shown(path)}: {text}")
     if cost_per_hour is not None:
         entry = run_entry.with_price(entry, cost_per_hour)
     parts = entry.name.split("_")

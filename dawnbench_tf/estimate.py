@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from dawnbench_tf import files, flags, recipes, terminal
 from dawnbench_tf.clock import in_units
@@ -52,7 +52,6 @@ class Options(Checked):
       run: devices, data directory and price.
     """
 
-    GROUP: ClassVar[str] = "this command"
     seconds: float = setting(
         300.0, "time for all recipes, in seconds; each has an equal part of what is left", above=0
     )
@@ -258,8 +257,7 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
         values = files.read_json(path, LARGEST, "`dawnbench estimate --output=FILE` writes one")
         where = ""  # in the file
         try:
-            kinds = {"format": int, "date": str, "estimates": list[Any]}
-            check_fields(values, kinds, "estimates")
+            check_fields(values, {"format": int, "date": str, "estimates": list[Any]}, "estimates")
             if values["format"] != FORMAT:
                 raise ValueError(f"format should be {FORMAT}, of this version of dawnbench_tf")
             rows: list[Estimate] = []
@@ -311,9 +309,8 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
                 f"{time_text:>15} {ratio:6.2f}x {_cost(row.usd):>9}"
             )
     if any(row.at_most for own in machines.values() for row in own.values()):
-        notes.append(
-            terminal.wrapped("(all): of all epochs; whether they reach the threshold is not known")
-        )
+        text = "(all): of all epochs; whether they reach the threshold is not known"
+        notes.append(terminal.wrapped(text))
     return "\n".join([*lines, "", *notes]).rstrip()
 
 

@@ -70,8 +70,7 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Writes an object as JSON, whole, with a checksum over all of it. Raises Refusal."""
-    text = json.dumps({**values, CHECKSUM: _checksum(values)}, indent=1)
-    write_whole(path, text + "\n")
+    write_whole(path, json.dumps({**values, CHECKSUM: _checksum(values)}, indent=1) + "\n")
 
 
 def read_json(
@@ -212,9 +211,8 @@ def take_lock(folder: Path) -> int | None:
             if error.errno not in _NO_LOCKS:
                 os.close(descriptor)
                 raise cannot_write(folder, error) from None
-    terminal.say(
-        f"{folder}: can't be locked on this file system; start one command at a time in it"
-    )
+    text = "can't be locked on this file system; start one command at a time in it"
+    terminal.say(f"{folder}: {text}")
     return descriptor
 
 
@@ -271,8 +269,9 @@ def _npz_problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
     total = sum(member.file_size for member in members)
     if not largest and (not stored or total > size):
         return "its arrays should not be compressed: np.savez writes it"
-    if largest and total > max(size, largest):
-        return f"its arrays take {total / 2**30:,.1f} GiB, and {largest / 2**30:,.1f} are free"
+    if largest and total > largest:
+        most = f"{largest / 2**30:,.1f}, a third of the free memory"
+        return f"its arrays take {total / 2**30:,.1f} GiB; should be at most {most}"
     for member in members:
         if not member.filename.endswith(".npy"):
             continue  # no array

@@ -76,16 +76,14 @@ def run(
         sys.argv[0] = f"dawnbench {spec.name.split('.')[1]}"
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     own = {name: (*row, row[1].default) for name, row in all_settings(options).items()}
-    others = (
-        {name: (*row, None) for name, row in all_settings(replaces).items()} if replaces else {}
-    )
+    replaced = all_settings(replaces) if replaces else {}
+    others = {name: (*row, None) for name, row in replaced.items()}
     for name, (_, item, default) in (own | others).items():
         _define_flag(name, item, default)
     app.define_help_flags()  # of which these three become ours
     for flag in ("help", "helpshort", "helpfull"):
         names = None if flag == "helpfull" else (lambda: common() or own)
-        text = partial(_help_text, own | others, names)
-        flags.DEFINE_flag(_HelpFlag(flag, text))
+        flags.DEFINE_flag(_HelpFlag(flag, partial(_help_text, own | others, names)))
     app.run(
         partial(_in_frame, main, options, tables, interrupted),
         flags_parser=partial(parse, files=files),
@@ -163,9 +161,7 @@ def _in_frame(
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
         path = error.filename or "the working or the temporary folder"
-        if (
-            error.errno is None
-        ):  # a library's own text, as matplotlib's without a folder to cache in
+        if error.errno is None:  # a library's own, as matplotlib's without a folder to cache in
             exit_with(str(error))
         if error.errno not in (_OF_PATHS if error.filename else [errno.ENOENT]):
             raise

@@ -84,8 +84,7 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     shown = [*ranked[:top], *below[:top]]
     for rank, row in shown:
         mark = "*" if row.mine else " "
-        author = row.folder if row.mine else row.author
-        cells = (row.model, row.hardware, row.label, author)
+        cells = (row.model, row.hardware, row.label, row.folder if row.mine else row.author)
         lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
         if row.mine and columns < NARROW:
             lines.append(terminal.cut(f"{'':21}{row.folder}, {row.hardware}", columns))
@@ -148,8 +147,7 @@ def _identity(result: Result) -> tuple[Any, ...]:
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
     """Returns the data set to show. A threshold without a data set means that of your runs."""
     by_folder = RANKED | {result.dataset: result.task for result in collected}
-    in_any_case = {name.lower(): name for name in by_folder}
-    dataset = in_any_case.get(dataset.lower(), dataset)
+    dataset = {name.lower(): name for name in by_folder}.get(dataset.lower(), dataset)
     if dataset not in ("", *by_folder):
         hint = suggestion(dataset, by_folder, "")
         expected = f"should be one of {', '.join(by_folder)}{'; ' * bool(hint)}{hint}"
@@ -326,8 +324,7 @@ def _write_csv(ranking: Ranking) -> None:
     writer.writeheader()
     for table in _json_values(ranking):
         for row in table["rows"]:
-            reasons = "; ".join(row.get("reasons", ()))
-            cells = {"table": table["table"], **row, "reasons": reasons}
+            cells = {"table": table["table"], **row, "reasons": "; ".join(row.get("reasons", ()))}
             writer.writerow({name: defused(cell) for name, cell in cells.items()})
 
 

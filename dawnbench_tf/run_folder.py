@@ -248,10 +248,8 @@ def read_weights(folder: Path) -> list[np.ndarray]:
     path, state = newest[-1][1] / WEIGHTS, newest[-1][1] / STATE
     sums = files.read_json(state).get("files")
     if not isinstance(sums, dict) or not isinstance(sums.get(WEIGHTS), str):
-        text = (
-            f"an earlier version wrote it; dawnbench train --output_dir={folder} adds its weights"
-        )
-        raise Refusal(f"{path.parent}: {text}")
+        hint = f"dawnbench train --output_dir={folder} adds its weights"
+        raise Refusal(f"{path.parent}: an earlier version wrote it; {hint}")
     if not files.is_regular(path):
         raise Refusal(f"{path}: is no regular file; should be the weights of a run")
     with refusing(path, "can't be read", OSError, ValueError):
@@ -435,9 +433,8 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
         if name := own.whole_task.difference(recipe.whole_task):
             task, other = own.whole_task, recipe.whole_task
             text = f"{name}={getattr(task, name)}, not {other.name} with {getattr(other, name)}"
-            refuse(
-                "output_dir", path, f"holds a run of {task.name} with {text}; name another folder"
-            )
+            text = f"holds a run of {task.name} with {text}"
+            refuse("output_dir", path, f"{text}; name another folder")
     for name in ours:
         if name in compared and theirs[name] != ours[name] and not (more and name == "epochs"):
             difference = f"{own.name} with {name}={theirs[name]}, not {ours[name]}"

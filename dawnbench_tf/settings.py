@@ -62,8 +62,7 @@ def documented(cls: type[T]) -> type[T]:
     for item in setting_fields(cls):
         text = f"{item.name}: {help_text(item)}"
         lines.append(textwrap.fill(text, 96, initial_indent="  ", subsequent_indent="    "))
-    doc = inspect.cleandoc(cls.__doc__ or "")
-    cls.__doc__ = "\n".join([doc, "", "Settings:", *lines, ""])
+    cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", "Settings:", *lines, ""])
     return cls
 
 
@@ -133,9 +132,12 @@ def check(instance: Any) -> None:
             kind = next(one for one in get_args(kind) if one is not types.NoneType)
         values: Any = (value,)
         if get_origin(kind) is tuple:
+            if isinstance(value, list):  # of JSON, TOML or a user; as a tuple it is hashed
+                value = tuple(value)
+                object.__setattr__(instance, item.name, value)
             kind, values = get_args(kind)[0], value
             if not isinstance(value, tuple):
-                refuse(name, repr(value), f"should be a tuple of {kind.__name__}s")
+                refuse(name, repr(value), f"should be a list of {kind.__name__}s")
         for one in values:
             if text := fault(one, kind):
                 refuse(name, one_line(repr(one), 60), text)

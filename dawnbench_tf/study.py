@@ -99,9 +99,8 @@ def main(options: Options, arguments: list[str]) -> int:
     changes = flags.replacements(Recipe)
     if not arguments:
         if options != Options() or changes:
-            raise Refusal(
-                "name the study first: dawnbench study NAME ...; `study` alone lists them"
-            )
+            text = "name the study first: dawnbench study NAME ...; `study` alone lists them"
+            raise Refusal(text)
         print(format_table())
         return 0
     name, *more = arguments

@@ -242,8 +242,7 @@ def check(task: Task) -> None:
     if row is None:
         _check_own_name(task.name)
         plain = Task(task.name)
-        others = [item.name for item in fields(Task) if item.name not in _STATED]
-        for name in others:
+        for name in [item.name for item in fields(Task) if item.name not in _STATED]:
             if getattr(task, name) != getattr(plain, name):
                 refuse(name, getattr(task, name), f"is for tasks of the library, not {task.name}")
     elif replace(task, train_examples=row.train_examples, test_examples=row.test_examples) != row:

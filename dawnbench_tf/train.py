@@ -127,8 +127,7 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
     if not options.task:
         return recipes.named_by(recipes.get(options.recipe, **replaced), options.run.data_dir)
     task = tasks.find_task(options.task, options.run.data_dir, options.task_name)
-    base = options.recipe if named else recipes.base_of(task)
-    return recipes.get(base, task=task, **replaced)
+    return recipes.get(options.recipe if named else recipes.base_of(task), task=task, **replaced)
 
 
 def _as_it_began(run: RunOptions) -> RunOptions:
@@ -231,9 +230,8 @@ def _recorded(
 
     folder, recipe, saver = session.folder, session.data.recipe, session.saver
     if not folder.writer:
-        terminal.say(
-            f"this worker is done; worker 0 writes the results to {folder.path}", sys.stdout
-        )
+        text = f"this worker is done; worker 0 writes the results to {folder.path}"
+        terminal.say(text, sys.stdout)
         return Run(recipe, session.timer.rows, session.timer.clock.parts())
     run = runs.read(folder.path)
     session.evaluate.save(folder.path)
@@ -253,8 +251,7 @@ def _recorded(
     if len(hardware) > 1:
         facts |= {"machines": hardware}
     machine = [saver.machine, *saver.machines][-1]  # perhaps another one trained
-    speed = used.get("examplesPerSecond")
-    entry = run_entry.training_entry(run, options, machine, speed, facts)
+    entry = run_entry.training_entry(run, options, machine, used.get("examplesPerSecond"), facts)
     with suppress(Refusal):  # a damaged one
         if session.finished and (earlier := run.entry):  # it has the day of the measurement
             entry = replace(entry, timestamp=earlier.timestamp)

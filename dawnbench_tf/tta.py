@@ -118,10 +118,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         for name, value in amounts.items():
             least = int(name == "last_step")
             if value is not None and not (isinstance(value, Real) and float(value) >= least):
-                text = (
-                    f"`{name}` should be a number of at least {least}. Received: {name}={value!r}"
-                )
-                raise ValueError(text)
+                text = f"`{name}` should be a number of at least {least}"
+                raise ValueError(f"{text}. Received: {name}={value!r}")
         path = None if log is None else Path(log).absolute()
         folder = path.parent if path else Path()
         if path and (path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK)):
@@ -190,6 +188,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         epochs = self._epochs
         return int(epochs) if epochs.is_integer() else round(epochs, 5)
 
+    @property
+    def steps_to_evaluation(self) -> float:
+        """Steps to the next evaluation inside an epoch; inf with a whole `every`."""
+        if not self._fractional or not self._steps:
+            return math.inf
+        done = max(int(self._epochs / self.every + 1e-6), self._left_out)
+        return max(1, math.ceil(((done + 1) * self.every - self._epochs) * self._steps - 1e-6))
+
     def cost(self) -> float | None:
         """Returns the cost in USD of the time on the clock; None without `cost_per_hour`."""
         return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
@@ -244,9 +250,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._params = dict(getattr(self, "params", None) or {})
         steps = self._param("steps")  # an epoch's; None until fit has counted them
         if steps is None and self._fractional:
-            raise ValueError(
-                f"`every` should be whole where fit is not told its steps. Received: {self.every}"
-            )
+            text = "`every` should be whole where fit is not told its steps"
+            raise ValueError(f"{text}. Received: {self.every}")
         if self._fractional and tf.keras.backend.backend() == "jax":
             raise ValueError(
                 "`every` should be whole with Keras's JAX backend, whose weights cannot be "
@@ -289,7 +294,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             name = self.metric.removeprefix("val_")
             _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
         self._compiled = True
-        if self.loss is not None and not math.isfinite(self.loss):
+        if not math.isfinite(self.loss):
             since = "step" if first == self.step else f"steps {first} to"
             text = f"the loss is {self.loss} at {since} {self.step}; lower the rate"
             raise Refusal(f"training diverged: {text}")
@@ -346,6 +351,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return self.every != int(self.every)
 
     @property
+    def _left_out(self) -> int:
+        """Number of multiples of `every` before `first`, at which nothing is evaluated."""
+        return math.ceil(self.first / self.every - 1e-6) - 1
+
+    @property
     def _epochs(self) -> float:
         return self._epochs_before + self._steps_in_epoch / (self._steps or math.inf)
 
@@ -371,7 +381,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
         before, now = self._evaluated_epochs / self.every, self._epochs / self.every
-        before = max(before, math.ceil(self.first / self.every - 1e-6) - 1)
+        before = max(before, self._left_out)
         return int(now + 1e-6) > int(before + 1e-6)
 
     def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
@@ -402,9 +412,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         with self.clock.part("eval"):
             values = evaluate()
         if not isinstance(values, Mapping) or self.metric not in values:
-            raise ValueError(
-                f"`evaluate` should return a dict with {self.metric!r}. Received: {values!r}"
-            )
+            text = f"`evaluate` should return a dict with {self.metric!r}"
+            raise ValueError(f"{text}. Received: {values!r}")
         if clash := {"epoch", "hours"} & set(values):
             raise ValueError(f"`evaluate` should not return {clash.pop()!r}, a column of the timer")
         row = {self.metric: _number(self.metric, values[self.metric])}
@@ -417,9 +426,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _add_row(self, values: dict[str, float]) -> None:
         if clash := {"epoch", "hours"} & set(values):
-            raise ValueError(
-                f"a metric should not be called {clash.pop()!r}, a column of the timer"
-            )
+            name = clash.pop()
+            raise ValueError(f"a metric should not be called {name!r}, a column of the timer")
         if not self.rows and self.mode == "max" and self.threshold <= 1 < values[self.metric]:
             text = "%s is %g: with values in percent, %g should be a percentage too"
             _warn(text, self.metric, values[self.metric], self.threshold)
@@ -724,9 +732,8 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
             raise ValueError(f"`{name}` should be a number. Received: {name}={value!r}")
     threshold, every = numbers["threshold"], numbers["every"]
     if not 0 < every < math.inf or (evaluate is None and every != int(every)):
-        raise ValueError(
-            f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
-        )
+        text = "`every` should be over 0, and whole without `evaluate`"
+        raise ValueError(f"{text}. Received: every={every}")
     name = metric.removeprefix("val_")
     is_fraction = any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
     if evaluate is None and mode == "max" and threshold > 1 and is_fraction:

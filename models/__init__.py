@@ -134,7 +134,7 @@ def build(
         raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
     try:
         return networks.build(row, args)
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+    except (AttributeError, RuntimeError, TypeError) as error:
         backend = import_module("tensorflow").keras.backend.backend()
         if backend == "tensorflow":
             raise

@@ -54,10 +54,8 @@ def body(
     checks.below_one(dropout=dropout)
     checks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
-        received = f"cls_id={cls_id}, sep_id={sep_id}"
-        raise ValueError(
-            f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {received}"
-        )
+        text = f"`cls_id` and `sep_id` should be ids below {pieces}"
+        raise ValueError(f"{text}. Received: cls_id={cls_id}, sep_id={sep_id}")
     context, question = inputs
     sequence = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
     mask = PaddingMask(dtype=dtype)(sequence[0])
@@ -94,15 +92,13 @@ def _initializer() -> tf.keras.initializers.Initializer:
 
 
 def _dense(name: str, units: int, x: tf.Tensor, dtype: str | None) -> tf.Tensor:
-    layer = Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)
-    return layer(x)
+    return Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)(x)
 
 
 def _norm(name: str, terms: list[tf.Tensor], dtype: str | None) -> tf.Tensor:
     """Normalizes the sum of `terms`."""
-    return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(
-        tf.keras.layers.Add(dtype=dtype)(terms)
-    )
+    total = tf.keras.layers.Add(dtype=dtype)(terms)
+    return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(total)
 
 
 FAMILY = Family(body, reads=("context_pieces", "question_pieces"))

@@ -67,11 +67,7 @@ def _pool_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tens
 
 def _stride_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
     # He et al.'s option A: keep every other pixel
-    return make.pad_channels(filters)(_subsample(strides, make)(x) if strides > 1 else x)
-
-
-def _subsample(strides: int, make: Layers) -> Callable[[tf.Tensor], tf.Tensor]:
-    return make.average_pool(1, strides)
+    return make.pad_channels(filters)(make.average_pool(1, strides)(x) if strides > 1 else x)
 
 
 SHORTCUTS: dict[str, Callable[..., tf.Tensor]] = {
@@ -144,7 +140,7 @@ def _residual_unit(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.
     if widens:
         shortcut = SHORTCUTS[net.shortcut](x, unit.filters, unit.strides, make)
     else:
-        shortcut = _subsample(unit.strides, make)(x) if unit.strides > 1 else x
+        shortcut = make.average_pool(1, unit.strides)(x) if unit.strides > 1 else x
     name = unit.name if net.preactivation else None  # else the activation below is the last layer
     if unit.survival == 1:
         x = make.add(name=name)([shortcut, _branch(x, unit, net, make)])

@@ -44,7 +44,6 @@ def units_per_stage(depth: int, step: int, extra: int, networks: str) -> int:
     """Returns the units per stage n of networks of depth `step` n + `extra`, if there is an n."""
     units, rest = divmod(depth - extra, step)
     if units < 1 or rest:
-        raise ValueError(
-            f"`depth` should be {step}n+{extra} {networks}, n >= 1. Received: depth={depth}"
-        )
+        text = f"`depth` should be {step}n+{extra} {networks}, n >= 1"
+        raise ValueError(f"{text}. Received: depth={depth}")
     return units

@@ -53,9 +53,8 @@ def body(
     c = tf.keras.layers.Concatenate(dtype=dtype)([c, *extras])
     c = _stack("context", c, masks[0], [hidden] * layers, drop)  # (.., layers x 2 hidden)
     q = _stack("question", q, masks[1], [hidden] * layers, drop)
-    q = AttentionPooling(dtype=dtype)(
-        [dense("weigh", q.shape[-1], 1, dtype)(q), q, masks[1]]
-    )  # (batch, width)
+    weights = dense("weigh", q.shape[-1], 1, dtype)(q)
+    q = AttentionPooling(dtype=dtype)([weights, q, masks[1]])  # (batch, width)
     ends = [bilinear(end, c, q, dtype) for end in ("first", "last")]
     return SpanLogits(dtype=dtype, name="logits")([*ends, masks[0]])
 

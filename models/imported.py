@@ -53,9 +53,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         policies.set_global_policy(before)
     if not isinstance(network, tf.keras.Model):
         kind = f"{type(network).__module__}.{type(network).__name__}"
-        raise ValueError(
-            f"{name} should return a tf.keras.Model of {tf.keras.__name__}, not {kind}"
-        )
+        text = f"should return a tf.keras.Model of {tf.keras.__name__}, not {kind}"
+        raise ValueError(f"{name} {text}")
     if not hasattr(logits, "shape"):
         raise ValueError(f"{name} should return one output, logits (batch, {num_classes})")
     if tuple(logits.shape[1:]) != (num_classes,):

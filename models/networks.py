@@ -46,9 +46,7 @@ def arguments(variant: Variant) -> list[str]:
     """Returns the names of the arguments that `build` takes for a variant."""
     builder = _build_reader if variant.inputs == "questions" else _build_classifier
     functions = (builder, family_of(variant).body)
-    parameters = [
-        item for function in functions for item in signature(function).parameters.values()
-    ]
+    parameters = [item for each in functions for item in signature(each).parameters.values()]
     return [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
 
 

@@ -56,8 +56,7 @@ def body(
         return drop()(embedding_encoder(drop()(words(ids)), mask))
 
     texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
-    x = Coattention(dtype=dtype, name="coattention")([*texts, *masks])
-    states = [x]
+    states = [Coattention(dtype=dtype, name="coattention")([*texts, *masks])]
     for _ in range(PASSES):
         states.append(Dropout(0.3, dtype=dtype)(model_encoder(states[-1], masks[0])))
     first, *ends = states[-3:]  # each (batch, context, hidden)

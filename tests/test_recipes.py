@@ -64,7 +64,8 @@ def test_a_value_of_any_type_is_taken_or_refused_in_a_line():
             line = str(refusal)
             assert line.isprintable() and len(line) < 600 and line.startswith("--")
             continue
-        assert isinstance(recipe.values()[setting], tuple) == isinstance(value, tuple), setting
+        is_tuple = isinstance(recipe.values()[setting], tuple)
+        assert is_tuple == isinstance(value, tuple | list), setting
 
 
 def test_settings_for_images_are_refused_for_questions():

@@ -34,7 +34,7 @@ def test_what_is_within_bounds_passes(good):
         ({"size": float("nan")}, "--size=nan: should be a whole number"),
         ({"size": True}, "--size=True: should be a whole number"),
         ({"kind": None}, "--kind=None: should be text"),
-        ({"sizes": [1.0]}, "--sizes=[1.0]: should be a tuple of floats"),
+        ({"sizes": 1.0}, "--sizes=1.0: should be a list of floats"),
         ({"maybe": float("inf")}, "--maybe=inf: should be a finite number"),
         ({"rate": 0.0}, "--rate=0.0: should be over 0"),
         ({"kind": "c"}, "--kind=c: should be one of a, b"),

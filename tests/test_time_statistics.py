@@ -87,6 +87,9 @@ def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.5)
     assert time_statistics.bootstrap([1.0, 2.0, 3.0, INF, INF], np.median)[1] == INF
     assert time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0], np.mean) is None
+    # Of 1,001 values 2.5 % are 25.025, and 97.5 % are 975.975.
+    assert time_statistics._percentile_interval(np.arange(1, 1002.0)) == (26, 976)
+    assert time_statistics._percentile_interval(np.full(9, math.nan)) is None
     with pytest.raises(ValueError, match="`values` should be numbers"):
         time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0, math.nan], np.mean)
 
@@ -151,6 +154,25 @@ def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_
     ]
     halves = (Times(seconds[s], censored[s]) for s in (slice(7), slice(7, None)))
     assert time_statistics.p_value(*halves) == pytest.approx(np.mean(by_chance), abs=0.05)
+
+
+def test_the_middle_times_are_where_scipy_s_survival_passes_a_half():
+    draw = np.random.default_rng(3)
+    for _ in range(300):
+        count = draw.integers(1, 12)
+        times = draw.integers(0, 6, count).astype(float)
+        censored = draw.random(count) < 0.3
+        times[~censored & (draw.random(count) < 0.3)] = INF
+        last = np.where(np.isfinite(times), times, 99)
+        reached = ~censored & np.isfinite(times)
+        data = stats.CensoredData(uncensored=last[reached], right=last[~reached])
+        if not reached.any():
+            continue
+        survival = stats.ecdf(data).sf
+        shares = survival.probabilities.round(9)
+        first, second = (survival.quantiles[s] for s in (shares <= 0.5, shares < 0.5))
+        wanted = min(first, default=INF), min(second, default=INF)
+        assert time_statistics.middle(Times(times, censored)) == wanted
 
 
 def test_what_is_no_time_is_refused():

@@ -91,6 +91,5 @@ def _content(path: Path) -> bytes:
 
 def _check_size(where: Path | str, size: int) -> None:
     if size > LARGEST_MEMBER:
-        raise Refusal(
-            f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file"
-        )
+        expected = f"should be at most {LARGEST_MEMBER}; not the published file"
+        raise Refusal(f"{where}: {size} bytes, {expected}")

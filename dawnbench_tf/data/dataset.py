@@ -287,8 +287,7 @@ def open(
     elif download and task.is_own and not task.reader.startswith("tfds"):
         refuse("download", True, "is for TensorFlow Datasets; name your own data as --data_dir")
     else:
-        module = import_module(f"dawnbench_tf.data.{task.module}")
-        splits = module.load(recipe, data_dir, download)
+        splits = import_module(f"dawnbench_tf.data.{task.module}").load(recipe, data_dir, download)
     recipe = modality.complete(recipe, splits)
     task = recipe.whole_task
     if task.is_own and not task.threshold:

@@ -60,8 +60,7 @@ def _read_blacklist(root: Path) -> set[int]:
     """Reads the blacklist of the development kit: numbers of validation images, from 1 on."""
     paths = [path for folder in _KITS for path in sorted(root.glob(f"{folder}{BLACKLIST}"))]
     if not paths:
-        reason = f"needs the development kit's {BLACKLIST} in {root}"
-        refuse("skip_blacklisted", True, reason)
+        refuse("skip_blacklisted", True, f"needs the development kit's {BLACKLIST} in {root}")
     numbers = paths[0].read_text(encoding="utf-8").split()
     wanted = TASKS["imagenet"].blacklisted
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != wanted:

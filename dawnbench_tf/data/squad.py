@@ -56,8 +56,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
         opened = tfds.builder(root, "squad/v1.1", download)
         train, test = (tfds.read(opened, name, _convert_split) for name in ("train", "validation"))
         origin = Origin("TensorFlow Datasets")
-    encoded = encode(recipe, train, test, words)
-    return encoded._replace(origin=origin, pretrained=weights)
+    return encode(recipe, train, test, words)._replace(origin=origin, pretrained=weights)
 
 
 def find_words(root: Path, recipe: Recipe) -> tuple[Path | None, Path | None]:
@@ -73,8 +72,7 @@ def load_test(recipe: Recipe, data_dir: str, pieces: Path) -> Encoded:
     """Loads SQuAD's dev set alone, as WordPieces; the training split is empty."""
     path = Path(data_dir).expanduser() / TEST
     _check_file(path)
-    encoded = encode(recipe, Corpus([], []), read(path), pieces)
-    return encoded._replace(
+    return encode(recipe, Corpus([], []), read(path), pieces)._replace(
         origin=Origin(TEST, archives.is_published(path, {TEST: PUBLISHED[TEST]}))
     )
 

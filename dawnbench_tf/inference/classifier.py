@@ -63,7 +63,7 @@ class Classifier:
         names = files.read_json(saved).get("classes") if saved.exists() else None
         self.classes = list(map(str, names or CLASSES.get(task.name) or range(task.classes)))
         self.model = serving.builder(self.recipe, folder)("float32")
-        self._forward = tf.function(lambda images: self.model(images, training=False))
+        self._forward = serving.in_graph(self.model)
 
     def __call__(
         self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], count: int = 5

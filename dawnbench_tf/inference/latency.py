@@ -113,7 +113,7 @@ def measure(
     gc.disable()  # Python's garbage collector would delay some calls by milliseconds
     try:
         warm_up, steady = _warm_up(call, examples, warm_up_seconds)
-        few = examples[:BLOCK_SIZE]
+        few = list(examples[:BLOCK_SIZE])
         empty = [np.median(_time_calls(lambda example: None, few)[0]) for _ in range(5)]
         rows: list[np.ndarray] = []
         outputs: list[Any] = []

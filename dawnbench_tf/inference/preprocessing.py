@@ -74,12 +74,8 @@ def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
     with Image.open(io.BytesIO(content)) as file:
         image = file.convert("RGB")
     short = math.floor(side / row.crop)
-    width, height = image.size
     # Both libraries round the long side down.
-    if width <= height:
-        size = short, int(short * height / width)
-    else:
-        size = int(short * width / height), short
+    size = [int(short * length / min(image.size)) for length in image.size]
     image = image.resize(size, Image.Resampling[row.interpolation.upper()])
     left, top = (round((length - side) / 2) for length in size)
     return np.asarray(image.crop((left, top, left + side, top + side)))

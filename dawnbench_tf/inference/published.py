@@ -95,8 +95,7 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         if any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
             cased = recipe.network.pretrained.replace("uncased", "cased")
             recipe = recipe.with_values(pretrained=cased)
-        encoded = squad.load_test(recipe, data_dir, vocabulary)
-        data = dataset.from_splits(recipe, encoded)
+        data = dataset.from_splits(recipe, squad.load_test(recipe, data_dir, vocabulary))
     build = _builder(recipe, weights, data.network)
     build("float32")
     examples, facts = data.examples(), _facts(data, weights)

@@ -61,10 +61,7 @@ class Reader:
         self._vocabulary = vocabulary.load(folder)
         self.model = serving.builder(recipe, folder)(recipe.precision)
         recurrent.fuse(self.model)
-        # A graph: eager LSTMs would step through the text in Python.
-        self._forward = tf.function(
-            lambda inputs: self.model(inputs, training=False), reduce_retracing=True
-        )
+        self._forward = serving.in_graph(self.model)  # eager LSTMs step through a text in Python
 
     def __call__(self, context: str, question: str, most_words: int | None = None) -> Answer:
         """Returns the most probable answer to a question; arguments as for `answers`."""

@@ -39,7 +39,7 @@ def compare(
     """Times every runtime, in one precision or all (""), on a sample of the test examples."""
     # Returns all candidates, the fastest first; those that can't run the model come last.
     chosen, data = serving.data.sample()
-    examples = serving.served.examples[chosen]
+    examples = list(serving.served.examples[chosen])
     candidates = []
     for name, candidate_precision in _candidate_names(precision):
         progress(f"building {name}, {candidate_precision}")
@@ -137,8 +137,7 @@ def time_until_reached(
                 break  # the outputs of the others are equal, or further from Keras's
             reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
         if number < len(candidates):
-            text = f"{name}, {precision}: {reason}; the next fastest is timed"
-            terminal.say(text, is_prose=True)
+            terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed", is_prose=True)
     return max(timed, key=lambda item: item[-1])  # the first of several
 
 

@@ -39,6 +39,14 @@ class Runtime(NamedTuple):
     device: str = "CPU"  # or GPU: where it answers
 
 
+def in_graph(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
+    """Returns a function that calls a model in a graph, traced once for all numbers of examples."""
+    function = tf.function(lambda inputs: model(inputs, training=False), reduce_retracing=True)
+    # TensorFlow takes the functions of several models for one that is traced anew, and warns.
+    function._omit_frequent_tracing_warning = True
+    return function
+
+
 class Serving(NamedTuple):
     """A trained run loaded for inference: its data set, and the input of runtimes."""
 

@@ -117,8 +117,7 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     bottom = max(0, min(task.threshold - 4 * span, min(best) - span))
     if rows == named:  # curves that were chosen are drawn whole
         bottom = min(bottom, *(score for _, score in points))
-    top = min(task.highest, max(task.threshold, *best) + span / 2)
-    axes.set(xscale="log", ylim=(bottom, top))
+    axes.set(xscale="log", ylim=(bottom, min(task.highest, max(task.threshold, *best) + span / 2)))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{task.folder}: accuracy over time")
     axes.set_xlim(left=0.8 * min(hours for hours, score in points if score >= bottom))
     _set_ticks(axes.xaxis)

@@ -218,8 +218,7 @@ def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[
             continue
         broken = rules.find_violations(source, Grade.RANKED)
         flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
-        result = entry_result(entry, tuple(flaws[:MOST_FLAWS]))
-        results.append(replace(result, file=str(path)))
+        results.append(replace(entry_result(entry, tuple(flaws[:MOST_FLAWS])), file=str(path)))
     return results, [str(problem) for problem in problems]
 
 

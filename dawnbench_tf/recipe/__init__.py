@@ -205,8 +205,7 @@ class Recipe:
             if examples == ONE_SIZE and 0 < most < value:
                 refuse(name, value, f"should be at most the {most} pixels of an image")
         if asks and not self.data.bucket_boundaries:
-            text = f"is required for {task.name}; --helpfull describes it"
-            refuse("bucket_boundaries", "", text)
+            refuse("bucket_boundaries", "", f"is required for {task.name}; --helpfull describes it")
 
     def _check_counts(self) -> None:
         task, whole = self.task_row, self.whole_task.train_examples
@@ -339,12 +338,14 @@ class Recipe:
         threshold all epochs are evaluated, unless `eval_from` is given.
 
         Args:
-          **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`.
+          **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`;
+            lists stand for tuples.
 
         Raises:
           TypeError: a name is not a setting of a recipe.
           Refusal: a value is out of its range, or the setting is not for the task's examples.
         """
+        values = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}  # of JSON
         task = values.get("task", self.task)
         task_row = task if isinstance(task, Task) else TASKS.get(str(task))
         base = replace(self, name="", task="", data=self._data_for(task_row))
@@ -395,25 +396,21 @@ class Recipe:
         """Returns the recipe that `values()` describes: its inverse.
 
         Args:
-          values: settings by flat name; lists, as JSON has them, stand for tuples. A setting that
-            is missing, because an earlier version did not have it, takes the value that version
-            trained with.
+          values: settings by flat name. A setting that is missing, because an earlier version did
+            not have it, takes the value that version trained with.
 
         Raises:
           TypeError: a name is not a setting of this version.
           KeyError: the task does not exist.
           Refusal: a value is out of its range.
         """
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
+        settings = dict(values)
         if isinstance(settings.get("synthetic"), bool):
             settings["synthetic"] = "decoded" if settings["synthetic"] else None
         if settings.get("optimizer") == "adadelta":
             settings.setdefault("epsilon", 1e-6)  # version 0.1.0's
         settings.setdefault("rate_in_velocity", True)  # earlier versions used Keras's SGD
-        if settings.get("rand_augment") == ():
+        if settings.get("rand_augment") in ((), []):
             del settings["rand_augment"]  # RandAugment, to 0.2.0; no recipe used it
         if settings.get("task"):
             settings["task"] = Task.from_values(settings["task"])

@@ -161,5 +161,4 @@ def with_recorded(options: RunOptions, values: Mapping[str, Any]) -> RunOptions:
     for name in values:
         if name not in own:
             raise TypeError(f"{name}: no option of a run")
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
     return replaced(options, values, credits=replaced(options.credits, values))

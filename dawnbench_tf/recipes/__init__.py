@@ -114,8 +114,7 @@ def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
         raise Refusal(f"{path}: {str(refusal).removeprefix('--')}") from None
     name = file["name"] or recipe_files.default_name(path, recipe.task_row.name)
     # Evidence is of the base's settings, and stays with them.
-    evidence = base.evidence if recipe == base else ()
-    return replace(recipe, name=name, evidence=evidence)
+    return replace(recipe, name=name, evidence=base.evidence if recipe == base else ())
 
 
 def _from_module(name: str) -> Recipe:
@@ -209,8 +208,7 @@ def table(pattern: str = "*") -> str:
         refuse("recipe", pattern, f"no recipe matches; tasks: {', '.join(TASKS)}")
     lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
     for recipe in map(_row, chosen):
-        ends = sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})
-        sizes = " to ".join(map(str, ends))
+        sizes = " to ".join(map(str, sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})))
         lines.append(
             f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  {sizes:13} {recipe.epochs:6g}"
         )

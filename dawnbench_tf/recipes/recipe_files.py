@@ -57,7 +57,6 @@ def read(path: Path) -> dict[str, Any]:
         if key in all_settings(RunOptions):
             hint = f"give --{key} to the command: it is no part of a recipe"
         raise Refusal(f"{path}: settings.{one_line(key, 60)}: no setting of a recipe; {hint}")
-    settings = {key: tuple(x) if isinstance(x, list) else x for key, x in settings.items()}
     return {"name": "", "task": "", **values, "settings": settings}
 
 

@@ -97,8 +97,7 @@ class Run(NamedTuple):
             raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
         from dawnbench_tf.inference import serving  # needs TensorFlow; the leaderboard must not
 
-        build = serving.builder(self.recipe, self.folder, data_format, portable=True)
-        return build(precision)
+        return serving.builder(self.recipe, self.folder, data_format, portable=True)(precision)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:

@@ -164,10 +164,8 @@ def describe_run(run: Run, cost_per_hour: float | None) -> str:
     whole = f"{sum(run.clock.values()):.1f} s in all ({parts})"
     if row is None:
         best = max((row[metric] for row in run.rows), default=0)
-        counted = seconds_of(run.clock)
-        spent = f"{counted:.1f} s on the clock, {whole}"
+        spent = f"{seconds_of(run.clock):.1f} s on the clock, {whole}"
         return f"did not converge: best {metric} {best:.10g} of {run.recipe.goal:g}; {spent}"
     cost = "" if cost_per_hour is None else f", {dollars(row['hours'] * cost_per_hour)}"
-    seconds = row["hours"] * 3600
     head = f"reached {metric} {row[metric]:g} in epoch {row['epoch']:g}"
-    return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"
+    return f"{head}: {row.seconds:.1f} s on the clock{cost}, {whole}"

@@ -172,8 +172,7 @@ def _draw_curves(figure: Figure, results: Results) -> None:
     ends = [row["epoch"] for s in shown for outcome in s.outcomes for row in outcome.rows]
     whole = all(epoch == int(epoch) for epoch in ends) and max(ends, default=0) > 1
     over_epochs.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=whole))
-    if shown:
-        over_time.legend(fontsize=8, loc="lower right")
+    over_time.legend(fontsize=8, loc="lower right")
 
 
 def _draw_factors(figure: Figure, results: Results) -> None:
@@ -284,8 +283,7 @@ def _draw_generalization(figure: Figure, results: Results) -> None:
             axes.scatter(test, fresh, color=f"C{number}", s=40, label=setting.name)
             low = min(low, test.min(), fresh.min())
     if math.isfinite(low):
-        high = results.settings[0].outcomes[0].goal
-        line = [low - 1, max(high, low) + 1]
+        line = [low - 1, max(results.settings[0].outcomes[0].goal, low) + 1]
         axes.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="equal scores")
         axes.legend(fontsize=8)
     label = f"{results.metric} on held-out examples"

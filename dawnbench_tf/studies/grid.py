@@ -103,8 +103,7 @@ class Study:
             "thresholds": list[float],
             "modules": dict[str, Any],
         }
-        types = {**get_type_hints(cls), **others, "settings": PlainSettings}
-        check_fields(values, types, "study")
+        check_fields(values, {**get_type_hints(cls), **others, "settings": PlainSettings}, "study")
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
 

@@ -196,7 +196,7 @@ def _read_newest(run: Path, phase: str) -> dict[str, Any]:
             values = files.read_json(path)
             check_type(values, dict[str, Any], path.name)
             check_type(values.get("misc") or {}, dict[str, Any], "misc")
-        except (Refusal, ValueError):
+        except ValueError:  # a Refusal is one
             continue  # damaged
         return values
     return {}

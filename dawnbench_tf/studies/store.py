@@ -67,9 +67,8 @@ def read(folder: Path) -> Study:
     try:
         return Study.from_values(values)
     except ValueError as error:
-        raise Refusal(
-            f"{path}: is damaged or no study ({one_line(error, 80)}); restore it"
-        ) from None
+        reason = one_line(error, 80)
+        raise Refusal(f"{path}: is damaged or no study ({reason}); restore it") from None
 
 
 def read_outcomes(

@@ -95,8 +95,7 @@ class Results(NamedTuple):
 
 def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
     """Returns the thresholds to report: the study's own, else the lowest goal of its runs."""
-    goals = [outcome.goal for setting in settings for outcome in setting.outcomes]
-    return study.thresholds or ((min(goals),) if goals else ())
+    return study.thresholds or (min(run.goal for one in settings for run in one.outcomes),)
 
 
 # Of each run: name in a summary -> path among the facts of its outcome.
@@ -220,8 +219,7 @@ def status_at(outcome: Outcome, threshold: float) -> str:
     """Returns the status at `threshold`: REACHED if it was, however the run ended later."""
     if outcome.row_at(threshold):
         return outcomes.REACHED
-    at_its_own = outcome.status == outcomes.REACHED
-    return f"ended at {outcome.goal:g}" if at_its_own else outcome.status
+    return f"ended at {outcome.goal:g}" if outcome.status == outcomes.REACHED else outcome.status
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:

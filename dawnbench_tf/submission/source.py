@@ -64,15 +64,10 @@ def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
 
 def has_task(path: Path) -> bool:
     """Whether an entry's JSON is in the folder of a task: the library's, or its author's own."""
-    dataset = path.parent.parent.name
-    if dataset in RANKED:
-        return True
     try:
-        source = load(path)
-        find_task(dataset, source.misc)
+        return path.parent.parent.name in RANKED or bool(load(path).task)
     except (Unreadable, KeyError):
         return False
-    return True
 
 
 class Unreadable(ValueError):

@@ -273,10 +273,9 @@ class Calls(tf.keras.callbacks.Callback):
     """A Keras callback that sets the number of steps of the next call into TensorFlow.
 
     The first call of a `fit` compiles, and has one step, so that "compile" is little else. The
-    second has the rest: all others end where they would have. So it is in each epoch if
-    evaluations may lie inside one: those of a run that goes on come after the same steps. The last
-    call ends with the training's last step, also inside an epoch. The timer, with `last_step`,
-    precedes it.
+    second has the rest: all others end where they would have. A call ends where an evaluation
+    inside an epoch is due, and with the training's last step. The timer, with `last_step`, precedes
+    it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:
@@ -291,8 +290,6 @@ class Calls(tf.keras.callbacks.Callback):
         self._begin = self._timer.step
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        if self._timer.every % 1:
-            self._begin = self._timer.step
         self._set()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -306,7 +303,8 @@ class Calls(tf.keras.callbacks.Callback):
         count = self._usual
         if done < self._usual:  # the first call of this `fit`, or the second
             count = self._usual - done if done else 1
-        self.model._steps_per_execution.assign(min(count, left) if left > 0 else count)
+        count = min(count, left) if left > 0 else count
+        self.model._steps_per_execution.assign(int(min(count, self._timer.steps_to_evaluation)))
 
 
 @contextmanager

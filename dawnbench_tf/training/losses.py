@@ -73,8 +73,7 @@ def make_loss(data: Data) -> tf.keras.losses.Loss:
     if recipe.data.class_weights:  # examples / (classes x examples of the class), as scikit-learn's
         counts = np.bincount(data.splits.train.labels, minlength=recipe.task_row.classes)
         weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
-    auxiliary = recipe.network.auxiliary_weight
-    return SoftmaxCrossEntropy(recipe.label_smoothing, auxiliary, weights)
+    return SoftmaxCrossEntropy(recipe.label_smoothing, recipe.network.auxiliary_weight, weights)
 
 
 def is_whitening_bias(weight: tf.Variable) -> bool:

@@ -62,8 +62,7 @@ def _rates(
 
 def _whitening_rate(recipe: Recipe, epoch_steps: Sequence[int], rate: float) -> OfStep:
     """Returns the multiplier of a whitening layer's bias, which is frozen after some epochs."""
-    steps = steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps)
-    trained = math.ceil(round(steps, 6))
+    trained = math.ceil(round(steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps), 6))
     if not recipe.optimizer.whitening_bias_falls:
         return lambda step: rate * (step < trained)
     factor = schedules.factor(recipe, epoch_steps)

@@ -24,9 +24,7 @@ KINDS = {
     "casts": re.compile(r"^cast\b|convert", re.I),
     "transposes": re.compile(r"transpose|SwapDimension|nchwToNhwc|nhwcToNchw", re.I),
 }
-_OPERATION = re.compile(
-    r"[^:]:_?(?:Mkl)?(?:Native)?([A-Za-z]\w*)$"
-)  # "block/conv/Conv2D:_MklConv2D"
+_OPERATION = re.compile(r"[^:]:_?(?:Mkl)?(?:Native)?([A-Za-z]\w*)$")  # "conv/Conv2D:_MklConv2D"
 _CONTAINERS = ("While", "If", "Call", "Case")  # the profile has the operations inside them, too
 
 
@@ -156,8 +154,7 @@ def _kernels(plane: Any) -> Iterator[tuple[str, str, float]]:
         operation = ""
         for stat in event.stats:
             if plane.stat_metadata[stat.metadata_id].name in ("tf_op", "name"):
-                reference = plane.stat_metadata[stat.ref_value].name
-                operation = operation or stat.str_value or reference
+                operation = operation or stat.str_value or plane.stat_metadata[stat.ref_value].name
         match = _OPERATION.search(operation)
         name = match[1] if match else re.sub(r"[._]\d+", "", operation or kernel)
         yield name, kernel, event.duration_ps / 1e9
@@ -255,9 +252,8 @@ class Profiler(tf.keras.callbacks.Callback):
                 tf.profiler.experimental.stop()
             self.profile = read(self._folder, self._step - step, self._now - begin, step + 1)
             if self.profile.device == "CPU" and tf.config.list_logical_devices("GPU"):
-                terminal.say(
-                    "the profile is the CPU's: the driver may let only root read a GPU's counters"
-                )
+                text = "the driver may let only root read a GPU's counters"
+                terminal.say(f"the profile is the CPU's: {text}")
         text = str(self.profile)
         if self.profile.device == "CPU" and getattr(self.model, "jit_compile", False):
             text = (

@@ -140,6 +140,5 @@ class LearningRate(tf.keras.optimizers.schedules.LearningRateSchedule):
         return self._at(step)
 
     def get_config(self) -> dict[str, Any]:
-        raise NotImplementedError(
-            "a run's optimizer is rebuilt from its recipe, not from a configuration"
-        )
+        text = "a run's optimizer is rebuilt from its recipe, not from a configuration"
+        raise NotImplementedError(text)

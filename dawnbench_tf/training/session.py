@@ -90,8 +90,7 @@ def prepare(
         refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
     # A deterministic graph can't read the time. Several devices fetch batches ahead of steps.
     counted = not is_op_determinism_enabled() and strategy.num_replicas_in_sync == 1
-    waits = Waits() if counted else None
-    placement = Placement(strategy, options.data_format, waits)
+    placement = Placement(strategy, options.data_format, Waits() if counted else None)
     if examples is None and recipe.whole_task.module == "own.folder" and not recipe.synthetic:
         from dawnbench_tf.data.own import folder  # brings simplejpeg, which other runs do not need
 
@@ -140,9 +139,8 @@ def open_session(
             if chief:
                 machine = session.saver.machine
                 terminal.status("")
-                terminal.say(
-                    progress.summary(session.data, session.model, machine.hardware), is_prose=True
-                )
+                summary = progress.summary(session.data, session.model, machine.hardware)
+                terminal.say(summary, is_prose=True)
                 terminal.say(progress.describe_start(folder, newest, recorded), is_prose=True)
             with dataset.refusing_damage(session.data.describe_damage):
                 yield session

@@ -244,10 +244,8 @@ def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int
     variant = models.get(recipe.model)
     if not variant.multiply_adds:
         return most if tf.config.list_logical_devices("GPU") else min(most, READER_STEPS)
-    scale = (max(recipe.sizes) / variant.image_size) ** 2
-    flops = utilization.flops_per_example(2 * variant.multiply_adds * scale) * max(
-        recipe.batch_sizes
-    )
+    forward = 2 * variant.multiply_adds * (max(recipe.sizes) / variant.image_size) ** 2
+    flops = utilization.flops_per_example(forward) * max(recipe.batch_sizes)
     rate = options.peak_tflops * 1e12 or utilization.measure_peak(recipe.precision)[0]
     lap = min(seconds / phases, MOST_SECONDS) / _LAPS
     return max(1, min(most, int(lap * rate * _EXPECTED_SHARE / flops)))

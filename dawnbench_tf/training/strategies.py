@@ -52,8 +52,7 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
             refuse(name, value, f"is for --strategy={own}")
     if options.logical_cpus:
         parts = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, parts)
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")

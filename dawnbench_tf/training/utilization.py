@@ -63,8 +63,7 @@ class Utilization(tf.keras.callbacks.Callback):
         clock = self._timer.clock
         with clock.part("measure"):
             changing = self._recipe.data.hardest and self._recipe.later_batch_sizes
-            size = self._recipe.batch_size
-            self._flops = None if changing else step_flops(self.model, size)
+            self._flops = None if changing else step_flops(self.model, self._recipe.batch_size)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
         self._seconds = self._trained()
@@ -148,8 +147,7 @@ class Utilization(tf.keras.callbacks.Callback):
         """Returns the peak of all devices together in operations a second, and its source."""
         # Replicas on one machine's CPU share its cores, so its peak counts once a machine.
         on_tpu = isinstance(self._strategy, tf.distribute.TPUStrategy)
-        several = self._gpus or on_tpu
-        devices = self._strategy.num_replicas_in_sync if several else self._workers
+        devices = self._strategy.num_replicas_in_sync if self._gpus or on_tpu else self._workers
         if self._options.peak_tflops:
             return self._options.peak_tflops * 1e12 * devices, "--peak_tflops"
         if on_tpu:
@@ -238,9 +236,8 @@ def flops_per_example(forward: float, proxy: float = 0, share: float = 1, every:
 def shape_in(recipe: Recipe, epoch: int) -> tuple[int, int]:
     """Returns batch size and image size of an epoch."""
     changes = getattr(recipe.data, "image_size_epochs", ())
-    return recipe.in_epoch(epoch).batch_size, recipe.sizes[
-        sum(epoch >= change for change in changes)
-    ]
+    size = recipe.sizes[sum(epoch >= change for change in changes)]
+    return recipe.in_epoch(epoch).batch_size, size
 
 
 def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:

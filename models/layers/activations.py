@@ -169,5 +169,4 @@ class PolynomialKernel(tf.keras.layers.Layer):
         return tf.cast(outputs, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        config = {"power": self.power, "balance": self.initial_balance}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), "power": self.power, "balance": self.initial_balance}

@@ -155,8 +155,7 @@ class StochasticDepth(tf.keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        branch = tf.keras.layers.deserialize(config["branch"])
-        return cls(**{**config, "branch": branch})
+        return cls(**{**config, "branch": tf.keras.layers.deserialize(config["branch"])})
 
 
 def _bessel(count: tf.Tensor) -> tf.Tensor:

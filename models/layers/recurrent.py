@@ -194,8 +194,7 @@ class SRU(Unmasked):
         added = tf.where(is_token, (1 - f) * candidate, 0.0)
         # One scan over time serves both directions: the backward one's tokens are reversed first.
         in_time = [_reverse_backward(tf.transpose(x, [1, 0, 2, 3])) for x in (decays, added)]
-        states = _reverse_backward(linear_recurrence(*in_time))
-        return tf.transpose(states, [1, 0, 2, 3])
+        return tf.transpose(_reverse_backward(linear_recurrence(*in_time)), [1, 0, 2, 3])
 
 
 def _reverse_backward(x: tf.Tensor) -> tf.Tensor:

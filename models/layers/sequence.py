@@ -59,6 +59,3 @@ class ContextSlice(Unmasked):
         x, question, context = inputs
         first = tf.shape(question)[1] + 2
         return x[:, first : first + tf.shape(context)[1]]
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[2], input_shape[0][-1])

@@ -291,6 +291,3 @@ class SpanLogits(Unmasked):
         start, end, mask = inputs
         both = tf.stack([start[..., 0], end[..., 0]], 1)
         return tf.where(mask[:, None, :], both, NEVER)
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[0][0], 2, input_shape[0][1])

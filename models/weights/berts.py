@@ -58,8 +58,7 @@ def values(
         raise ValueError(f"its {unknown[0][:100]} is no layer of the network")
     ends = [model.get_layer(name) for name in ("first", "last")]
     if any(name.startswith(_HEAD) for name in theirs):
-        width = ends[0].kernel.shape[0]
-        kernel = _tensor(theirs, _HEAD, "kernel", (width, 2))
+        kernel = _tensor(theirs, _HEAD, "kernel", (ends[0].kernel.shape[0], 2))
         bias = _tensor(theirs, _HEAD, "bias", (2,))
         # Their head is one layer of two units, start and end; ours is two layers of one unit.
         for unit, end in enumerate(ends):

@@ -62,9 +62,8 @@ _TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtype
     **{"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "bfloat16"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
 }
-_NAMES: dict[
-    tuple[str, str], str | type
-] = {  # the functions of a pickle that have a meaning here, and our words for them
+# The functions of a pickle that have a meaning here, and our words for them.
+_NAMES: dict[tuple[str, str], str | type] = {
     ("collections", "OrderedDict"): pickles.Dict,
     ("collections", "defaultdict"): pickles.Dict,
     ("torch._utils", "_rebuild_tensor"): "tensor",

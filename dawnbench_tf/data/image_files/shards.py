@@ -27,9 +27,8 @@ INDEX = "{split}.index.npz"
 BUFFER = 8 << 20  # bytes a read
 _PREFIX = 64  # first bytes of an image, by which its offset in the record is found
 LARGEST_INDEX = 1 << 30  # bytes; the index of ImageNet's 1,281,167 images has 46 million
-_COLUMNS = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64) | dict.fromkeys(
-    ("files", "lengths", "numbers"), np.int32
-)
+_COLUMNS: dict[str, type] = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64)
+_COLUMNS |= dict.fromkeys(("files", "lengths", "numbers"), np.int32)
 
 
 class Form(NamedTuple):
@@ -89,8 +88,7 @@ def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
     """Parses an index file; returns the index, and the sizes of its shards in bytes."""
     arrays = files.read_npz(content)  # which has a checksum of each
     try:
-        columns = [arrays[name] for name in JpegIndex._fields[1:]]
-        return JpegIndex(root, *columns), arrays["sizes"]
+        return JpegIndex(root, *[arrays[name] for name in JpegIndex._fields[1:]]), arrays["sizes"]
     except KeyError as error:
         raise ValueError(f"an earlier version wrote it: it holds no {error}") from None
 
@@ -104,9 +102,7 @@ def _describes(index: JpegIndex, sizes: np.ndarray, names: list[str]) -> bool:
     columns = {name: getattr(index, name) for name in _COLUMNS}
     if {column.shape for column in columns.values()} != {(index.labels.size,)}:
         return False
-    if any(
-        column.dtype != _COLUMNS[name] or (column < 0).any() for name, column in columns.items()
-    ):
+    if any(own.dtype != _COLUMNS[name] or (own < 0).any() for name, own in columns.items()):
         return False
     # Every image has to lie inside its shard. File numbers out of range look up shard 0 here.
     inside = index.files < len(names)
@@ -128,8 +124,7 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
     """Indexes shards by reading them completely, verifying the records' checksums."""
 
     def rows(name: str) -> np.ndarray:  # int64 (images, columns of _SCANNED)
-        columns = list(_scan_records(str(root / name)))
-        return np.array(columns, np.int64).reshape(-1, len(_SCANNED))
+        return np.array(list(_scan_records(str(root / name))), np.int64).reshape(-1, len(_SCANNED))
 
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:

@@ -15,8 +15,7 @@ SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")
 
 def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     """Indexes images in class folders: by class, then by file name."""
-    names = set(class_names(root))
-    for name in sorted(set(classes) ^ names):
+    for name in sorted(set(classes) ^ set(class_names(root))):
         reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
         raise Refusal(f"{root / name}: {reason}; should be a folder for each class")
     paths: list[str] = []

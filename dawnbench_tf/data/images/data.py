@@ -49,8 +49,7 @@ class ImageData(Data):
 
     @property
     def epoch_steps(self) -> list[int]:
-        phases = self.recipe.phases()
-        counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in phases]
+        counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in self.recipe.phases()]
         return [*chain.from_iterable(counts)]
 
     def in_epoch(self, epoch: int) -> "ImageData":
@@ -70,8 +69,7 @@ class ImageData(Data):
         per_replica = phase.batch_size // strategy.num_replicas_in_sync
 
         def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            select = pipeline.share(strategy, context)
-            batches = pipeline.batches(data, epochs, select, per_replica)
+            batches = pipeline.batches(data, epochs, pipeline.share(strategy, context), per_replica)
             # 4 batches bridge the time of writing a checkpoint.
             return batches.prefetch(4).with_options(without_autotune())
 
@@ -254,10 +252,8 @@ def take_part(recipe: Recipe, splits: Splits) -> Splits:
     """Returns the data set with the training images that a recipe with `train_examples` uses."""
     if not recipe.train_examples:
         return splits
-    whole = recipe.whole_task.train_examples
-    check(replace(recipe.task_row, train_examples=whole), splits)
-    count = len(splits.train.labels)
-    chosen = division.choose(count, recipe.train_examples, recipe.seed)
+    check(replace(recipe.task_row, train_examples=recipe.whole_task.train_examples), splits)
+    chosen = division.choose(len(splits.train.labels), recipe.train_examples, recipe.seed)
     return splits._replace(train=splits.train.take(chosen))
 
 
@@ -327,8 +323,7 @@ def _synchronizes(recipe: Recipe, strategy: tf.distribute.Strategy) -> bool:
     """Whether BN needs statistics across replicas, to be over the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
     variant, reason = models.get(recipe.model), ""
-    args = {**variant.args, **_family_args(recipe)}
-    if args.get("final_survival", 1) < 1:
+    if {**variant.args, **_family_args(recipe)}.get("final_survival", 1) < 1:
         reason = "skips blocks, and BN can't speak across replicas inside one that may be skipped"
     elif variant.family == "imported":
         reason = "has BN of its own, if any"

@@ -45,8 +45,7 @@ def batches(
         shared = tf.nest.map_structure(lambda values: select(values, count), drawn)
         return tf.data.Dataset.from_tensor_slices(shared)
 
-    numbers = tf.data.Dataset.range(epochs.start, epochs.stop)
-    examples = numbers.flat_map(plan)
+    examples = tf.data.Dataset.range(epochs.start, epochs.stop).flat_map(plan)
     if split.jpegs:
         examples = jpegs.decode_examples(examples, split.jpegs, _cropper(recipe))
     return examples.batch(batch_size, drop_remainder=True)
@@ -144,8 +143,7 @@ def _plan(
     settings = recipe.data
 
     def uniform(purpose: int, *shape: int, **limits: Any) -> tf.Tensor:
-        seed = _seed(recipe, epoch, purpose)
-        return tf.random.stateless_uniform([count, *shape], seed, **limits)
+        return tf.random.stateless_uniform([count, *shape], _seed(recipe, epoch, purpose), **limits)
 
     margin = 2 * settings.pad + side - (settings.crop_size or side)
     offsets = uniform(_CROP, 2, maxval=margin + 1, dtype=tf.int32)  # (count, 2)
@@ -160,8 +158,7 @@ def _plan(
         others["light"] = settings.brightness_contrast * (2 * uniform(_LIGHT, 2) - 1)
     if settings.rotation:
         others["degrees"] = settings.rotation * (2 * uniform(_ROTATION) - 1)
-    flips = _flips(epoch, labels, recipe, order)
-    drawn = order, tf.gather(labels, order), offsets, flips, others
+    drawn = order, tf.gather(labels, order), offsets, _flips(epoch, labels, recipe, order), others
     if not settings.mixup:
         return drawn
     # Partners are a random permutation of the batch, in which an image may be its own.
@@ -171,9 +168,8 @@ def _plan(
     index, partner_labels, *partner = tf.nest.map_structure(
         lambda values: tf.gather(values, positions), drawn
     )
-    gammas = tf.random.stateless_gamma(
-        [count, 2], _seed(recipe, epoch, _SHARE), settings.mixup
-    )  # a Beta(a, a) number is the share of one of two Gamma(a) numbers
+    # A Beta(a, a) number is the share of one of two Gamma(a) numbers.
+    gammas = tf.random.stateless_gamma([count, 2], _seed(recipe, epoch, _SHARE), settings.mixup)
     share = gammas[:, 0] / tf.maximum(tf.reduce_sum(gammas, 1), 1e-30)
     mixup = {"partner": (index, *partner), "partner_labels": partner_labels}
     return *drawn[:4], {**others, **mixup, "share": tf.maximum(share, 1 - share)}

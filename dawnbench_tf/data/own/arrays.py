@@ -86,8 +86,7 @@ def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
     if share:
         train, test = division.divide(splits[0].labels, share, recipe.seed)
         splits = [splits[0].take(train), splits[0].take(test)]
-    sides = {part.images(slice(1)).shape[1:] for part in splits}
-    if len(sides) > 1:
+    if len({part.images(slice(1)).shape[1:] for part in splits}) > 1:
         raise Refusal(f"{where}: training and test images have different sizes")
     return Splits(splits[0], splits[1], Origin(GIVEN))
 

@@ -29,8 +29,7 @@ def divide(
             text = f"class {name} has one example; each needs 2, for training and for the test"
             refuse("validation_share", share, text)
         count = min(max(round(share * len(own)), 1), len(own) - 1)
-        rng = np.random.default_rng([seed, _VALIDATION, int(label)])
-        test.append(rng.permutation(own)[:count])
+        test.append(np.random.default_rng([seed, _VALIDATION, int(label)]).permutation(own)[:count])
     chosen = np.sort(np.concatenate(test))
     return np.setdiff1d(np.arange(len(labels)), chosen), chosen
 

@@ -18,7 +18,8 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     if not data_dir or not path.is_file():
         refuse("data_dir", data_dir, "should be the .npz file of a task of your own")
     try:
-        content = files.read_npz(path.read_bytes(), largest=int(machine.free_gib() * 2**30))
+        free = machine.free_gib() * 2**30  # file, arrays and TensorFlow's copy are held at once
+        content = files.read_npz(path.read_bytes(), largest=int(free / 3))
     except OSError as error:
         refuse("data_dir", data_dir, f"can't be read ({error.strerror})")
     except ValueError as error:

@@ -28,8 +28,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
         test = squad.read(test_file)
     else:
         train, test = _divide(train, recipe)
-    root = train_file.parent
-    words, weights = squad.find_words(root, recipe)
+    words, weights = squad.find_words(train_file.parent, recipe)
     encoded = squad.encode(recipe, train, test, words)
     names = [path.name for path in (train_file, test_file) if path]
     return encoded._replace(origin=Origin(", ".join(names)), pretrained=weights)

@@ -23,8 +23,7 @@ def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
     first, last = logits[:, 0], logits[:, 1]  # (batch, context)
     length = first.shape[1]
     # total[:, j]: logit sum of the best span that ends at j; starts[:, j]: its first token.
-    total = np.full(first.shape, -np.inf, np.float64)
-    starts = np.zeros(first.shape, np.int64)
+    total, starts = np.full(first.shape, -np.inf), np.zeros(first.shape, np.int64)
     if not most_tokens:
         # The best start for j is the argmax of `first` up to j: a running maximum, O(context).
         highest = np.maximum.accumulate(first, 1)

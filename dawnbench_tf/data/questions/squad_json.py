@@ -105,9 +105,8 @@ def _text(node: Any, key: str, where: str, least: int = 1) -> str:
     if len(text.strip()) < least:
         raise Refusal(f"{where}.{key}: is empty; should be text")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refusal(
-            f"{where}.{key}: holds half of a character (a lone surrogate); fetch it again"
-        )
+        fault = "holds half of a character (a lone surrogate)"
+        raise Refusal(f"{where}.{key}: {fault}; fetch it again")
     return text
 
 

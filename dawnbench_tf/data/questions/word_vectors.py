@@ -15,15 +15,7 @@ from dawnbench_tf.refusals import Refusal, refuse, refusing
 
 LONGEST_LINE = 1 << 16  # bytes; a line of 300 numbers has 3,000
 _BOM = b"\xef\xbb\xbf"
-_DAMAGES = (
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_DAMAGES = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 class WordVectors(NamedTuple):
