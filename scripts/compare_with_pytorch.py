@@ -46,9 +46,9 @@ def reference(library_and_name):
 
 def difference(ours, theirs) -> float:
     """Returns the largest difference of the logits, as a share of the largest logit."""
+    other = reference(theirs)  # first: PyTorch 2.14's compiler crashes if TensorFlow is loaded
     import torch
 
-    other = reference(theirs)  # first: PyTorch 2.14's compiler crashes if TensorFlow is loaded
     from dawnbench_tf import models
 
     model = models.build(ours)

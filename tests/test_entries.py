@@ -17,7 +17,7 @@ from dawnbench_tf import entries
 from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import read_entry, write_entry
-from dawnbench_tf.submission.rules import GRADES, Grade
+from dawnbench_tf.submission.rules import GRADES, Grade, checksum
 from tests.submission.test_entry import NAME, ODD, example
 
 GOOD = {
@@ -86,6 +86,7 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
     ("written date", 1, "two digits for month and day: 2019-07-02", {"timestamp": "2019-7-2"}),
     ("written date", 1, "is in the future", {"timestamp": "2999-07-02"}),
     ("links", 1, "should be an http or https URL", {"codeURL": "javascript:alert(1)"}),
+    ("links", 1, "should be an http or https URL", {"codeURL": "http://a\u00a0b"}),
     ("prices", 1, "costPerHour is null; leave it out", {"costPerHour": None}),
     ("misc", 1, "misc should be a JSON object", {"misc": "batch 128"}),
     ("file name", 1, "should be named AUTHOR_MODEL", {"name": "mine"}),
@@ -132,7 +133,8 @@ def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words
 OTHERS = [
     ("accuracy", "is 93.999999; should be at least 94", {"top1Accuracy": 93.999999}),
     ("required", "latency is not given", {"latency": ...}),
-    ("figures", "latency is -1 ms; should be above 0", {"latency": -1}),
+    ("figures", "latency is 0 ms; should be above 0", {"latency": 0}),
+    ("figures", "cost is '1'; should be a number", {"cost": "1"}),
     ("inference range", "top1Accuracy 945 should be percent", {"top1Accuracy": 945}),
     ("possible", "cost is 0; should be above 0", {"cost": 0}),
     ("possible", "latency is 1e+10; should be at most", {"latency": 1e10}),
@@ -180,6 +182,10 @@ def test_files_that_lack_the_other_or_are_in_no_data_set_s_folder(tmp_path):
         ("no table", "ference entry has no rows"),
         ("folder", "te; did you mean CIFAR10?"),
     ]
+    shutil.rmtree(tmp_path / "cifar-10")
+    (tmp_path / "CIFAR10/inference").rename(tmp_path / "CIFAR10/tested")
+    assert {rule for rule, *_ in complaints(tmp_path)} == {"folder"}
+    assert checksum((3, 0.75)) == checksum((3.0, 0.75))  # as other tools write JSON
 
 
 def test_a_key_given_twice_is_refused(tmp_path):

@@ -74,6 +74,17 @@ def test_several_steps_are_traced_once_and_are_those_of_keras_s_loop():
         np.testing.assert_array_equal(ours, expected)
 
 
+def test_no_call_goes_past_an_evaluation_inside_an_epoch():
+    """A quarter of 7 steps is 1.75: evaluations are due after 2, 4, 6 and 7 steps."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+    model.compile("sgd", "mse", steps_per_execution=5)
+    timer = TimeToAccuracy(1, "f1", evaluate=lambda: {"f1": 0}, every=0.25, first=0.5)
+    callbacks = [timer, fitting.Calls(timer)]
+    model.fit(np.ones([7, 1]), np.ones(7), 1, epochs=2, verbose=0, callbacks=callbacks)
+    steps = [7 * row["epoch"] for row in timer.rows]
+    assert steps == pytest.approx([4, 6, 7, 9, 11, 13, 14], abs=1e-4)
+
+
 def test_a_model_for_larger_images_takes_the_data_s():
     model, images = build("resnet18_v1", "NCHW")
     assert model.input_shape == (None, 3, 32, 32) == (None, *images.shape[1:])
