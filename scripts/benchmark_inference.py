@@ -15,7 +15,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import torch
 import torch._dynamo  # before TensorFlow: PyTorch 2.14's crashes after it
 from torch import nn
 from torch.nn import functional
