@@ -79,7 +79,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         None: the metric is read from Keras's logs at the end of each epoch; val_... then needs
         validation_data, and an epoch that `validation_freq` leaves out has no row.
       every: epochs between evaluations, over 0. A fraction needs `evaluate`; the evaluation then
-        waits for the end of an execution (`steps_per_execution`).
+        waits for the end of an execution (`steps_per_execution`), and one alone counts of several
+        that were due in it.
       first: number of epochs before which nothing is evaluated, but after the last epoch.
       mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
         and refuses a name that tells neither.

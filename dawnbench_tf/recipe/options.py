@@ -95,8 +95,8 @@ class RunOptions:
     )
     steps_per_execution: int = setting(
         10,
-        "training steps in one call into TensorFlow; more cost less overhead, but an evaluation or "
-        "Ctrl-C waits for the call to end",
+        "most training steps in one call into TensorFlow, which ends early for an evaluation; more "
+        "cost less overhead, but Ctrl-C waits for the call to end",
         low=1,
     )
     jit_compile: bool | None = setting(
