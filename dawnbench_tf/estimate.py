@@ -204,12 +204,11 @@ def table(rows: Sequence[Estimate]) -> str:
             f" {max(row.process_gib, row.device_gib or 0.0):5.1f} GiB {row.start_seconds:6.1f} s"
             f" {evaluation:>11} {_time(row.wall_hours):>9} {_cost(row.usd):>8}",
         ]
-        if len(row.sides) > 1:
-            sizes = [f"{side} pixels" for side in row.sides]
-            if len({*row.batch_sizes}) > 1:
-                sizes = [f"batch size {size}" for size in row.batch_sizes]
-            parts = zip(row.side_ms, sizes, strict=True)
-            each = ", ".join(f"{ms:.4g} ms at {size}" for ms, size in parts)
+        sizes = {"{} pixels": row.sides, "batch size {}": row.batch_sizes}
+        varied = [[*map(form.format, own)] for form, own in sizes.items() if len({*own}) > 1]
+        if varied:
+            parts = zip(row.side_ms, *varied, strict=True)
+            each = ", ".join(f"{ms:.4g} ms at {' and '.join(names)}" for ms, *names in parts)
             lines.append(terminal.wrapped(f"on average {each}"))
     done = [row for row in rows if not row.reason]
     if done:

@@ -34,7 +34,7 @@ def paths(one_or_more: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
         one_or_more = [one_or_more]
     several = [os.fspath(path) for path in one_or_more]
     if "" in several:
-        raise Refusal("a path is empty, perhaps of a variable that is not set; name the folder")
+        raise Refusal("a path is empty; perhaps a shell variable is not set")
     return [*map(Path, several)]
 
 
@@ -270,8 +270,8 @@ def _npz_problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
     if not largest and (not stored or total > size):
         return "its arrays should not be compressed: np.savez writes it"
     if largest and total > largest:
-        most = f"{largest / 2**30:,.1f}, a third of the free memory"
-        return f"its arrays take {total / 2**30:,.1f} GiB; should be at most {most}"
+        most = f"{largest / 2**30:,.3g}, a third of the free memory"
+        return f"its arrays take {total / 2**30:,.3g} GiB; should be at most {most}"
     for member in members:
         if not member.filename.endswith(".npy"):
             continue  # no array

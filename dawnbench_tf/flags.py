@@ -75,6 +75,8 @@ def run(
     if spec := main.__globals__.get("__spec__"):  # messages begin with the command as users know it
         sys.argv[0] = f"dawnbench {spec.name.split('.')[1]}"
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
+    # Keras warns of callbacks that are slow, as evaluations inside an epoch are.
+    logging.getLogger("absl").addFilter(lambda record: "is slow compared" not in str(record.msg))
     own = {name: (*row, row[1].default) for name, row in all_settings(options).items()}
     replaced = all_settings(replaces) if replaces else {}
     others = {name: (*row, None) for name, row in replaced.items()}
@@ -160,9 +162,9 @@ def _in_frame(
         if error.errno in _OF_STREAMS and not error.filename:
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
-        path = error.filename or "the working or the temporary folder"
         if error.errno is None:  # a library's own, as matplotlib's without a folder to cache in
             exit_with(str(error))
+        path = error.filename or "the working or the temporary folder"
         if error.errno not in (_OF_PATHS if error.filename else [errno.ENOENT]):
             raise
         exit_with(f"{one_line(path, 100)}: can't be opened ({error.strerror})")
@@ -295,8 +297,8 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
             opposites = [f"no{name}" for name in flags.FLAGS if flags.FLAGS[name].boolean]
             hint = suggestion(error.flagname, [*flags.FLAGS, *opposites], "")
             text += hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
-        if "Non-boolean" in text:
-            text = f"{text.partition(': ')[0]}: should be true or false"
+        if "('Non-boolean" in text:  # absl prints a tuple
+            text = text.partition("('Non-boolean")[0] + "should be true or false"
         exit_with(text)
     except ValueError as error:  # absl's of --noNAME=value; a Refusal by --help
         exit_with(str(error))

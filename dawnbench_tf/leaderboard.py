@@ -105,10 +105,11 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
     model, hardware, recipe, author = cells
     left = columns - len(f"{rank}  {figure:>12}  {date:10}  ") - LONGEST - 2
     if columns < NARROW:
-        if left < 18:  # no room for a recipe beside the model
-            return terminal.cut(f"{rank}  {figure:>12}  {model}", columns)
         texts = [terminal.padded(model, left - 2), terminal.padded(recipe, LONGEST)]
-        return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
+        if left < 16:  # no room for a recipe beside the model
+            texts = [terminal.padded(model, max(left + LONGEST, 14))]
+        text = "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
+        return terminal.cut(text, columns)
     widths = [(left - 6) * share // sum(SHARES) for share in SHARES]
     model, hardware, author = map(terminal.padded, (model, hardware, author), widths)
     texts = [model, hardware, terminal.padded(recipe, LONGEST), f"{date:10}", author]

@@ -460,8 +460,8 @@ def _longer(owner: Owner, epochs: float) -> Recipe:
         reason = f"{path} holds a run with epochs={own.epochs:g} that has not ended; go on with it"
         refuse("epochs", text, f"{reason} first, without --epochs")
     if own.epochs != int(own.epochs):  # the rest of a partial epoch would be skipped
-        difference = f"{own.name} with epochs={own.epochs}, not {epochs}"
-        raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
+        reason = f"{path} ended inside an epoch, at {own.epochs:g}, and can't be trained longer"
+        refuse("epochs", text, f"{reason}; name another folder")
     schedule, rates = own.schedule, "with its schedule as it is"
     if schedule.zero_from < epochs:
         schedule = schedule.zero_at(epochs)

@@ -191,7 +191,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     @property
     def steps_to_evaluation(self) -> float:
-        """Steps to the next evaluation inside an epoch; inf with a whole `every`."""
+        """Steps to the next evaluation inside an epoch; inf if `every` is whole."""
         if not self._fractional or not self._steps:
             return math.inf
         done = max(int(self._epochs / self.every + 1e-6), self._left_out)
@@ -381,9 +381,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
-        before, now = self._evaluated_epochs / self.every, self._epochs / self.every
-        before = max(before, self._left_out)
-        return int(now + 1e-6) > int(before + 1e-6)
+        before = max(self._evaluated_epochs / self.every, self._left_out)
+        return int(self._epochs / self.every + 1e-6) > int(before + 1e-6)
 
     def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
         """Raises ValueError unless the metric may be one of a later epoch's validation."""

@@ -142,8 +142,9 @@ def test_at_80_columns_a_run_of_one_s_own_has_recipe_folder_and_hardware(tmp_pat
     own, below = lines[2:4]
     assert own.startswith("*   1") and "  own/mine  " in own
     assert below.split(", ")[0].strip() == tmp_path.name[:56] and max(map(len, lines)) <= 80
-    text = leaderboard.format_ranking(leaderboard.rank(dataset="CIFAR10").tables[0], 3, 40)
-    assert "0:00:10  Custom Resnet 9" in text and max(map(len, text.splitlines())) <= 40
+    for columns in (40, 60, 77):
+        text = leaderboard.format_ranking(leaderboard.rank(dataset="CIFAR10").tables[0], 3, columns)
+        assert "0:00:10  Custom Resn" in text and max(map(len, text.splitlines())) <= columns
     with pytest.raises(Refusal, match="a path is empty"):
         leaderboard.rank("")
 

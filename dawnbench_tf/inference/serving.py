@@ -40,9 +40,9 @@ class Runtime(NamedTuple):
 
 
 def in_graph(model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
-    """Returns a function that calls a model in a graph, traced once for all numbers of examples."""
+    """Returns a function that calls a model in a graph; its second trace takes any batch size."""
     function = tf.function(lambda inputs: model(inputs, training=False), reduce_retracing=True)
-    # TensorFlow takes the functions of several models for one that is traced anew, and warns.
+    # TensorFlow counts the functions of several models as one that is retraced, and warns.
     function._omit_frequent_tracing_warning = True
     return function
 

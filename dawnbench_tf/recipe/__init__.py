@@ -229,12 +229,17 @@ class Recipe:
         Args:
           epoch_steps: as in `steps_before`.
         """
-        return math.ceil(round(steps_before(self.epochs, epoch_steps), 6))
+        return max(1, math.ceil(round(steps_before(self.epochs, epoch_steps), 6)))
 
     @property
     def batch_sizes(self) -> tuple[int, ...]:
         """The global batch sizes of training, in order."""
         return (self.batch_size, *self.later_batch_sizes)
+
+    @property
+    def shape_changes(self) -> tuple[int, ...]:
+        """The epochs with which another batch size or image size begins."""
+        return (*self.batch_size_epochs, *getattr(self.data, "image_size_epochs", ()))
 
     def phases(self, first_epoch: int = 0) -> list[Phase]:
         """Returns the parts of training with one batch size and, but for JPEGs, one image size.

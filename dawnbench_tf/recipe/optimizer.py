@@ -60,8 +60,8 @@ class Optimizer:
     )
     clip_norm: float = setting(
         0.0,
-        "gradient clipping: maximum L2 norm of all gradients together, with sgd's weight decay; "
-        "0: no clipping",
+        "gradient clipping: maximum L2 norm of all gradients together, including sgd's weight "
+        "decay; 0: no clipping",
     )
     nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(

@@ -57,7 +57,7 @@ def _rows_of(module: ModuleType) -> list[Recipe]:
     return [row for row in vars(module).values() if isinstance(row, Recipe) and row.name]
 
 
-def get(name: str | Recipe, /, **changes: Any) -> Recipe:
+def get(name: str | Recipe, **changes: Any) -> Recipe:
     """Returns a recipe by name, with some of its settings changed.
 
     >>> get("cifar10/resnet56_tf", batch_size=256).batch_size

@@ -163,8 +163,10 @@ class SpeedTest(NamedTuple):
         if math.isinf(epochs):
             return math.inf
         recipe = recipe or self.recipe
-        left_out = max(0, math.ceil(recipe.eval_from / recipe.eval_every) - 1)
-        count = max(1, math.ceil(epochs / recipe.eval_every) - left_out)
+        # Once a step at most.
+        every = max(recipe.eval_every, 1 / max(phase.steps_per_epoch for phase in self.phases))
+        left_out = max(0, math.ceil(recipe.eval_from / every) - 1)
+        count = max(1, math.ceil(epochs / every) - left_out)
         others = self.start.get("import", 0.0) + (self.first_evaluation_seconds or 0.0)
         return self.clock_seconds(epochs) + others + count * (self.evaluation_seconds or 0.0)
 

@@ -78,7 +78,7 @@ def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[
         parts = tf.reshape(outputs, tf.concat([[len(order), -1], sizes[1:]], 0))
         return tf.reshape(tf.gather(parts, np.argsort(order)), sizes)
 
-    # TensorFlow takes the functions of several runs in one process for one that is traced anew.
+    # TensorFlow counts the functions of several runs as one that is retraced, and warns.
     forward._omit_frequent_tracing_warning = True
     return forward
 

@@ -70,6 +70,10 @@ def build(
             text = f"this TensorFlow has no XLA for its device: {error.message}"
             refuse("jit_compile", True, text)
     recipe, steps = data.recipe, data.epoch_steps
+    average, total = recipe.average, recipe.total_steps(steps)
+    if average.decay and average.every > total:
+        text = f"should be at most the {total:,} steps of training: the average would never change"
+        refuse("average_every", average.every, text)
     if jit_compile is None:
         jit_compile = xla_pays(data)
     if (gpu_seconds(recipe, steps) or _AUTOTUNED) < _AUTOTUNED:  # each kernel reads it when made
@@ -138,7 +142,8 @@ def xla_pays(data: Data) -> bool:
     if len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
         return False
     seconds = gpu_seconds(recipe, data.epoch_steps) or 0.0
-    shapes = {utilization.shape_in(recipe, epoch) for epoch in range(math.ceil(recipe.epochs))}
+    parts = split(recipe.shape_changes, recipe.epochs, 0)
+    shapes = {utilization.shape_in(recipe, begin) for begin, _ in parts}
     return seconds * _SAVED > _COMPILING * len(shapes)
 
 
@@ -265,6 +270,8 @@ def _make_train_function(
             xla.compile_at_once([trace for trace in xla.traces() if trace not in before])
         return call(iterator)
 
+    call._omit_frequent_tracing_warning = True  # each phase has a function of its own
+
     model.train_function, model.train_tf_function = run, call
     return run
 
@@ -273,9 +280,8 @@ class Calls(tf.keras.callbacks.Callback):
     """A Keras callback that sets the number of steps of the next call into TensorFlow.
 
     The first call of a `fit` compiles, and has one step, so that "compile" is little else. The
-    second has the rest: all others end where they would have. A call ends where an evaluation
-    inside an epoch is due, and with the training's last step. The timer, with `last_step`, precedes
-    it.
+    second has the rest. A call ends early where an evaluation inside an epoch is due, and with the
+    training's last step. The timer, with `last_step`, precedes it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:

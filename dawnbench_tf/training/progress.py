@@ -43,6 +43,9 @@ def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[
     if newest is not None:
         return f"in {folder.path}: goes on after epoch {newest.epochs}, {spent:.1f} s on the clock"
     again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
+    late = [n for n in folder.recipe.shape_changes if n >= folder.recipe.epochs]
+    if late:
+        again += f"\nit ends before epoch {late[0]}, when its batches or images would change"
     if schedule.zero_from > folder.recipe.epochs - 1:
         return f"in {folder.path}: {again}"
     epochs = ",".join(f"{epoch:g}" for epoch in schedule.zero_at(folder.recipe.epochs).epochs)
@@ -108,7 +111,7 @@ def format_line(
     timer: TimeToAccuracy, epochs: float, left: float | None = None, epoch_left: float | None = None
 ) -> str:
     """Returns the progress line, most important parts first: 80 columns show its beginning."""
-    parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
+    parts = [f"epoch {round(timer.epoch, 4):.10g}/{epochs:.10g}"]
     if timer.clock.current in DOING:
         parts.append(DOING[timer.clock.current])
     if timer.rows:

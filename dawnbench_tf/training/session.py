@@ -203,5 +203,6 @@ def _build(
             board = tf.keras.callbacks.TensorBoard(logs, profile_batch=0, write_graph=False)
             callbacks.append(board)
         if options.profile_steps:
-            callbacks.append(profiling.Profiler(logs, options.profile_steps, timer))
+            # Before the timer, which evaluates.
+            callbacks.insert(0, profiling.Profiler(logs, options.profile_steps, timer))
     return Session(folder, data, model, timer, evaluate, saver, meter, callbacks, newest)

@@ -20,7 +20,7 @@ from dawnbench_tf import models, terminal
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
-from dawnbench_tf.recipe.schedule import steps_before
+from dawnbench_tf.recipe.schedule import split, steps_before
 from dawnbench_tf.training import strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -244,10 +244,10 @@ def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
     """Returns the operations of all epochs of a recipe with an image network of the catalogue."""
     model, data, total = models.get(recipe.model), recipe.data, 0.0
     proxy = 2 * (models.get(data.proxy).multiply_adds or 0) if data.proxy else 0
-    for epoch in range(math.ceil(recipe.epochs)):
-        batch_size, side = shape_in(recipe, epoch)
-        steps = steps_before(min(epoch + 1, recipe.epochs), epoch_steps)
-        steps = math.ceil(round(steps - steps_before(epoch, epoch_steps), 6))
+    for begin, end in split(recipe.shape_changes, recipe.epochs, 0):
+        batch_size, side = shape_in(recipe, begin)
+        steps = steps_before(min(end, recipe.epochs), epoch_steps)
+        steps = math.ceil(round(steps - steps_before(begin, epoch_steps), 6))
         hardest = min(data.hardest or batch_size, batch_size) / batch_size
         share = data.proxy_share if data.proxy else hardest
         each = flops_per_example(2 * (model.multiply_adds or 0), proxy, share, data.proxy_every)

@@ -94,17 +94,16 @@ def values(
         if len(ours) != len(theirs):
             raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
         pairs += zip(ours, theirs, strict=True)
-    names = " ".join(sources)
     # Not those of keras.applications' second version, which strides in a stage's last block.
-    bottlenecks = re.search(r"layer2\.0\.conv3|conv3_block1_0|res3a_branch1", names)
-    bottlenecks = None if "preact" in names else bottlenecks
+    shown = r"(?!.*preact).*(layer2\.0\.conv3|conv3_block1_0|res3a_branch1)"
+    bottlenecks = re.match(shown, " ".join(sources))
     biases = {}  # convolutions' biases, by name of the BN whose moving mean they reduce
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:
             biases[_bn_after(source, sources)] = source
         _check(layer, source)
         if bottlenecks and re.fullmatch(_STRIDED, source.name) and layer.strides == (1, 1):
-            text = f"its {source.name} has stride 2, ours 1: it is of another kind of ResNet"
+            text = f"its {source.name} has a stride, ours none: it is of another kind of ResNet"
             raise ValueError(f"{text}, with the same shapes (docs/models.md)")
     for layer, source in pairs:
         for part, variable in _variables(layer).items():

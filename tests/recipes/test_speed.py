@@ -43,6 +43,8 @@ def test_evaluations_before_the_first_one_take_no_time():
     late = speed_test().wall_seconds(5, replace(DIGITS, eval_from=4))
     assert late == pytest.approx(speed_test().clock_seconds(5) + 4 + 1 + 2 * 2)
     assert speed_test().wall_seconds(5) == pytest.approx(late + 3 * 2)
+    often = speed_test().wall_seconds(5, replace(DIGITS, eval_every=0.001))
+    assert often == pytest.approx(late + (5 * 20 - 2) * 2)  # after each of 20 steps an epoch
 
 
 def test_each_size_of_images_has_its_own_epochs():

@@ -105,6 +105,12 @@ def test_a_tensorflow_without_xla_for_the_device_is_refused(monkeypatch):
             fitting.build(data, jit_compile=True)
 
 
+def test_an_average_that_would_never_change_is_refused():
+    data = dataset.open(recipes.get("digits/resnet8", average=0.9, average_every=631))
+    with pytest.raises(Refusal, match="--average_every=631: should be at most the 630 steps"):
+        fitting.build(data)
+
+
 def test_xla_compiles_what_it_saves_on_one_gpu(monkeypatch):
     cases = {  # seconds on an H200 without XLA: 4,015 images/s, 8.8 ms, 316 questions/s; XLA
         "imagenet/resnet50_v1_5": (1_281_167 * 90 / 4_015, True),

@@ -56,12 +56,13 @@ def test_a_training_that_ends_inside_an_epoch_ends_the_profile(monkeypatch, tmp_
     lines = []
     monkeypatch.setattr(terminal, "say", lambda line, *_, **__: lines.append(line))
     recipe = recipes.get("digits/resnet8", crop_size=8, epochs=1.2)  # 26 steps
-    for steps, words in (
-        ((22, 60), "profile of steps 22 to 26: "),
-        ((30, 40), "no steps were profiled: training ended at step 26, before 30"),
+    for steps, every, words in (
+        ((4, 18), 0.25, "profile of steps 4 to 6: "),  # an evaluation follows
+        ((22, 60), 1, "profile of steps 22 to 26: "),
+        ((30, 40), 1, "no steps were profiled: training ended at step 26, before 30"),
     ):
         options = RunOptions(profile_steps=steps, peak_tflops=1.0, steps_per_execution=3)
-        train(recipe, options, tmp_path / str(steps[0]))
+        train(recipe.with_values(eval_every=every), options, tmp_path / str(steps[0]))
         assert [line for line in lines if line.startswith(words)], lines
         assert runs.options_of(tmp_path / str(steps[0])).profile_steps == ()  # not recorded
 

@@ -33,6 +33,17 @@ def test_a_network_without_a_fixed_shape_or_with_a_loop_says_nothing():
     assert utilization.forward_flops(tf.keras.Model(steps, looped)) is None
 
 
+def test_the_operations_of_a_training_are_those_of_its_steps():
+    changes = {"later_batch_sizes": (128,), "batch_size_epochs": (2,)}
+    changes |= {"image_sizes": (16, 32), "image_size_epochs": (3,), "epochs": 4.5}
+    recipe = recipes.get("digits/resnet8", **changes)
+    each = 3 * 2 * models.get(recipe.model).multiply_adds
+    wanted = each * (64 * 42 / 4 + 128 * 11 / 4 + 128 * 17)  # a quarter: of 16 pixels
+    assert utilization.training_flops(recipe, [21, 21, 11]) == wanted
+    long = recipes.get("digits/resnet8", epochs=1e6)
+    assert utilization.training_flops(long, [21]) == each * 64 * 21e6
+
+
 def test_the_peak_is_more_than_a_plain_loop_of_numpy_reaches():
     peak, operation = utilization.measure_peak("float32")
     assert operation in ("a matrix product", "a convolution")

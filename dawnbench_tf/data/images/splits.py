@@ -79,9 +79,7 @@ class Splits(NamedTuple):
         """Returns the data set with its last `count` training images (in memory) held out."""
         left = len(self.train.labels) - count
         if len(lost := np.setdiff1d(self.train.labels, self.train.labels[:left])):
-            text = (
-                f"holds out the last examples, all of class {lost[0]} among them; mix the classes"
-            )
+            text = f"leaves no training example of class {lost[0]}; lower it, or mix the classes"
             refuse("held_out", count, text)
         images, labels = self.train.images(slice(left, None)), self.train.labels[left:]
         return self._replace(train=self.train.first(left), held_out=in_memory(images, labels))

@@ -330,4 +330,4 @@ def synthetic(recipe: Recipe) -> Encoded:
     if recipe.synthetic == "jpeg":
         refuse("synthetic", "jpeg", f"{recipe.task_row.name} has questions; decoded would run")
     task = recipe.task_row
-    return qa_mini.generate(*(task.train_examples, task.test_examples), recipe.seed, recipe.data)
+    return qa_mini.generate(task.train_examples, task.test_examples, recipe.seed, recipe.data)

@@ -123,9 +123,13 @@ WRONG = {
 }
 
 
+@pytest.fixture(scope="module")
+def model():
+    return models.build("resnet8_v1_proj")
+
+
 @pytest.mark.parametrize(("change", "reason"), WRONG.values(), ids=WRONG)
-def test_another_network_is_refused_in_one_line(tmp_path, change, reason):
-    model = models.build("resnet8_v1_proj")
+def test_another_network_is_refused_in_one_line(tmp_path, model, change, reason):
     before = model.get_weights()
     file = write(tmp_path / "x.safetensors", change(resnet8()))
     with pytest.raises(ValueError, match=reason) as refusal:
@@ -138,15 +142,15 @@ def test_another_network_is_refused_in_one_line(tmp_path, change, reason):
 @pytest.mark.parametrize(
     "content", [b"", b"text", b"PK\3\4", b"\x80\x02", b"\x89HDF\r\n\x1a\n", b"\xff" * 99]
 )
-def test_a_damaged_file_is_refused_in_one_line(tmp_path, content):
+def test_a_damaged_file_is_refused_in_one_line(tmp_path, model, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(ValueError, match="`file` should contain published weights of resnet8"):
-        models.load_published(models.build("resnet8_v1_proj"), tmp_path / "x")
+        models.load_published(model, tmp_path / "x")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path, model):
     with pytest.raises(FileNotFoundError):
-        models.load_published(models.build("resnet8_v1_proj"), tmp_path / "missing.pth")
+        models.load_published(model, tmp_path / "missing.pth")
 
 
 def test_keras_applications_old_names_are_in_network_order_with_their_epsilon(tmp_path):
@@ -174,7 +178,7 @@ def test_keras_applications_old_names_are_in_network_order_with_their_epsilon(tm
     for layer in norms:
         number = float(layer.moving_mean[0])
         assert float(layer.moving_variance[0]) == pytest.approx(number + 1e-3 - 1e-5)
-    with pytest.raises(ValueError, match="its res3a_branch2a has stride 2, ours 1: it is of ano"):
+    with pytest.raises(ValueError, match="its res3a_branch2a has a stride, ours none: it is of"):
         models.load_published(models.build("resnet50_v1_5", depth=26, num_classes=2), file)
 
 
@@ -189,7 +193,7 @@ def test_a_bottleneck_network_with_its_stride_elsewhere_is_refused(tmp_path):
         bn = name.replace("conv", "bn").replace("downsample.0", "downsample.1")
         for leaf in ("weight", "bias", "running_mean", "running_var"):
             weights[f"{bn}.{leaf}"] = np.zeros(shape[-1], "f")
-    with pytest.raises(ValueError, match=r"its layer2.0.conv2 has stride 2, ours 1"):
+    with pytest.raises(ValueError, match=r"its layer2.0.conv2 has a stride, ours none"):
         file = write(tmp_path / "x.safetensors", weights)
         models.load_published(models.build("resnet50_v1", depth=26, num_classes=2), file)
 
@@ -218,10 +222,8 @@ def test_what_all_names_begin_with_falls_away(tmp_path, wrapper):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_file_of_two_networks_names_both(tmp_path):
+def test_a_file_of_two_networks_names_both(tmp_path, model):
     weights = resnet8()
     both = {f"{name}.{key}": value for name in ("query", "key") for key, value in weights.items()}
     with pytest.raises(ValueError, match="it has several networks: key, query; save one of them"):
-        models.load_published(
-            models.build("resnet8_v1_proj"), write(tmp_path / "x.safetensors", both)
-        )
+        models.load_published(model, write(tmp_path / "x.safetensors", both))
