@@ -76,8 +76,8 @@ def run(
         sys.argv[0] = f"dawnbench {spec.name.split('.')[1]}"
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     # Keras warns of callbacks that are slow, as evaluations inside an epoch are.
-    of_keras = logging.getLogger("tensorflow")
-    of_keras.addFilter(lambda record: "is slow compared" not in str(record.msg))
+    logger = logging.getLogger("tensorflow")
+    logger.addFilter(lambda record: "is slow compared" not in str(record.msg))
     own = {name: (*row, row[1].default) for name, row in all_settings(options).items()}
     replaced = all_settings(replaces) if replaces else {}
     others = {name: (*row, None) for name, row in replaced.items()}
