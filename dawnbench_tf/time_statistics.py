@@ -115,7 +115,13 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     if not len(times.reached):
         return np.zeros(0), np.zeros(0), np.zeros((0, 2))
-    survival, rises = _survival(times)
+    # A run that never reaches its goal is right-censored after the last finite time.
+    finite = np.isfinite(times.seconds)
+    seconds = np.where(finite, times.seconds, times.seconds[finite].max() + 1.0)
+    observed = ~times.censored & finite
+    data = stats.CensoredData(uncensored=seconds[observed], right=seconds[~observed])
+    survival = stats.ecdf(data).sf
+    rises = np.isin(survival.quantiles, seconds[observed])  # steps at which a run reaches its goal
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the interval is undefined at the ends
         limits = survival.confidence_interval(LEVEL, method="log-log")
@@ -125,18 +131,6 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for index in np.flatnonzero(np.isnan(low)):
         low[index], high[index] = low[index - 1], 1
     return survival.quantiles[rises], shares, np.stack([low, high], axis=1)[1:]
-
-
-def _survival(times: Times) -> tuple[Any, np.ndarray]:
-    """Returns the survival function, and a mask of its steps at which a run reaches its goal."""
-    finite = np.isfinite(times.seconds)
-    # A run that never reaches its goal is right-censored after the last finite time.
-    last = times.seconds[finite].max() + 1.0
-    seconds = np.where(finite, times.seconds, last)
-    observed = ~times.censored & finite
-    data = stats.CensoredData(uncensored=seconds[observed], right=seconds[~observed])
-    survival = stats.ecdf(data).sf
-    return survival, np.isin(survival.quantiles, seconds[observed])
 
 
 def middle(times: Times) -> Interval:

@@ -191,11 +191,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     @property
     def steps_to_evaluation(self) -> float:
-        """Steps to the next evaluation inside an epoch; inf if `every` is whole."""
-        if not self._fractional or not self._steps:
-            return math.inf
-        done = max(int(self._epochs / self.every + 1e-6), self._left_out)
-        return max(1, math.ceil(((done + 1) * self.every - self._epochs) * self._steps - 1e-6))
+        """Steps to the next evaluation inside an epoch, or at `last_step`; inf without either."""
+        left = math.inf if self.last_step is None else self.last_step - self.step
+        if self._fractional and self._steps:
+            done = max(int(self._epochs / self.every + 1e-6), self._left_out)
+            epochs = (done + 1) * self.every - self._epochs
+            left = min(left, math.ceil(epochs * self._steps - 1e-6))
+        return max(1, left)
 
     def cost(self) -> float | None:
         """Returns the cost in USD of the time on the clock; None without `cost_per_hour`."""

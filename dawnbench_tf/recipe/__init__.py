@@ -247,8 +247,8 @@ class Recipe:
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
-        resized = () if self.jpegs else getattr(self.data, "image_size_epochs", ())
-        bounds = split((*self.batch_size_epochs, *resized), self.epochs, first_epoch)
+        changes = self.batch_size_epochs if self.jpegs else self.shape_changes
+        bounds = split(changes, self.epochs, first_epoch)
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":

@@ -280,8 +280,8 @@ class Calls(tf.keras.callbacks.Callback):
     """A Keras callback that sets the number of steps of the next call into TensorFlow.
 
     The first call of a `fit` compiles, and has one step, so that "compile" is little else. The
-    second has the rest. A call ends early where an evaluation inside an epoch is due, and with the
-    training's last step. The timer, with `last_step`, precedes it.
+    second has the rest. A call ends early where an evaluation is due inside an epoch, as with the
+    training's last step. The timer precedes it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:
@@ -305,12 +305,10 @@ class Calls(tf.keras.callbacks.Callback):
         self.model._steps_per_execution.assign(self._usual)
 
     def _set(self) -> None:
-        done, left = self._timer.step - self._begin, (self._timer.last_step or 0) - self._timer.step
-        count = self._usual
+        done, count = self._timer.step - self._begin, self._usual
         if done < self._usual:  # the first call of this `fit`, or the second
             count = self._usual - done if done else 1
-        count = min(count, left) if left > 0 else count
-        self.model._steps_per_execution.assign(int(min(count, self._timer.steps_to_evaluation)))
+        self.model._steps_per_execution.assign(min(count, self._timer.steps_to_evaluation))
 
 
 @contextmanager

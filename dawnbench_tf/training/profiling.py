@@ -224,12 +224,12 @@ class Profiler(tf.keras.callbacks.Callback):
             self._begun = self._step, time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        done, timer = batch + 1 - self._in_epoch, self._timer
+        done = batch + 1 - self._in_epoch
         self._step, self._in_epoch = self._step + done, batch + 1
         self._compiled, self._now = True, time.monotonic()
         last = self._in_epoch >= (self.params.get("steps") or math.inf)  # an evaluation may follow
-        if timer:  # it comes after this one, and evaluates then
-            last |= done >= timer.steps_to_evaluation or self._step >= (timer.last_step or math.inf)
+        if self._timer:  # it comes after this one, and evaluates then
+            last |= done >= self._timer.steps_to_evaluation
         if last or self._step >= self._last or self.model.stop_training:
             self._finish()
 

@@ -254,9 +254,8 @@ def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int
 def _bounds(data: Data) -> list[tuple[int, int, float]]:
     """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
     recipe = data.recipe
-    resized = getattr(recipe.data, "image_size_epochs", ())
     phases = fitting.phases(recipe, 0, data.placement.strategy)
-    changes = sorted({phase.start for phase in phases} | {*resized})
-    begins = [epoch for epoch in changes if epoch < recipe.epochs]
-    sides = [recipe.sizes[sum(begin >= epoch for epoch in resized)] for begin in begins]
+    changes = {*recipe.shape_changes, *(phase.start for phase in phases)}
+    begins = sorted(epoch for epoch in changes if epoch < recipe.epochs)
+    sides = [utilization.shape_in(recipe, begin)[1] for begin in begins]
     return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))

@@ -94,9 +94,10 @@ def values(
         if len(ours) != len(theirs):
             raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
         pairs += zip(ours, theirs, strict=True)
-    # Not those of keras.applications' second version, which strides in a stage's last block.
-    shown = r"(?!.*preact).*(layer2\.0\.conv3|conv3_block1_0|res3a_branch1)"
-    bottlenecks = re.match(shown, " ".join(sources))
+    # Basic blocks stride in their first 3x3 convolution, and keras.applications' second version in
+    # a stage's last block. Of these three names each network of bottlenecks has one.
+    bottlenecks = not {"layer2.0.conv3", "conv3_block1_0_conv", "res3a_branch1"}.isdisjoint(sources)
+    bottlenecks &= not any("preact" in name for name in sources)
     biases = {}  # convolutions' biases, by name of the BN whose moving mean they reduce
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:

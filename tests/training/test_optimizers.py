@@ -180,9 +180,8 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
     for _ in range(5):
         optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])
         biases.append(float(weights[2][0]))
-    assert (
-        biases[1] < biases[2] == biases[3] == biases[4]
-    )  # the velocity does not move a frozen bias
+    # The velocity does not move a frozen bias.
+    assert biases[1] < biases[2] == biases[3] == biases[4]
 
 
 def test_rmsprop_is_tensorflow_1_s():
