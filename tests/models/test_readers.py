@@ -65,7 +65,8 @@ def test_every_trained_weight_has_a_gradient(family):
 
     gradients = differentiate([*map(tf.constant, family.texts(examples=30))])
     for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
-        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+        # A softmax ignores what a scalar (BiDAF's bias) adds to all its scores: 0 but for rounding.
+        assert np.any(tf.convert_to_tensor(gradient)) or not weight.shape.rank, weight.name
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 

@@ -180,7 +180,7 @@ def test_ghost_statistics_are_those_of_groups(axis, traced):
 
 
 def test_one_group_equals_plain_batch_normalization():
-    plain = tf.keras.layers.BatchNormalization()
+    plain = image.BatchNormalization()
     one = image.GhostBatchNormalization(group=32)
     expected, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
