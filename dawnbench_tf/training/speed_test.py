@@ -118,7 +118,7 @@ def measure(
     if seconds is not None:
         end = time.monotonic() - sum(clock.parts().values()) + seconds
         recipe = without_files(recipe, options)
-    with clock.part("build"):
+    with clock.part("wait" if options.strategy == "multi_worker_mirrored" else "build"):
         strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
     data = session.prepare(recipe, options, clock, strategy, examples)
