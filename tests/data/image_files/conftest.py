@@ -2,17 +2,11 @@
 
 import io
 import tarfile
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from dawnbench_tf.tasks import TASKS
-
 CLASSES = ("n01", "n02", "n03")
-TASK = replace(TASKS["imagenette"], train_examples=9, test_examples=5, classes=3)
 TRAIN_LABELS, TEST_LABELS = [0, 0, 0, 0, 1, 1, 2, 2, 2], [0, 1, 1, 2, 2]
 
 
@@ -47,11 +41,11 @@ def write_tree(root, flat=False):
 ARCHIVES = ("train.tar", "val.tar")
 
 
-def tar(files):
-    """Returns the content of a tar archive with the given files."""
+def tar(*files):
+    """Returns the content of a tar archive with files (name, content)."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:") as archive:
-        for name, data in files.items():
+        for name, data in files:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
@@ -63,10 +57,10 @@ def write_tars(root):
     by_class = {name: {} for name in CLASSES}
     for index, label in enumerate(TRAIN_LABELS):
         by_class[CLASSES[label]][f"{CLASSES[label]}_{index}.JPEG"] = contents(TRAIN_LABELS)[index]
-    outer = {f"{name}.tar": tar(files) for name, files in by_class.items()}
-    (root / ARCHIVES[0]).write_bytes(tar(outer))
-    images = {f"val_{index:03}.JPEG": one for index, one in enumerate(contents(TEST_LABELS))}
-    (root / ARCHIVES[1]).write_bytes(tar(images))
+    outer = [(f"{name}.tar", tar(*files.items())) for name, files in by_class.items()]
+    (root / ARCHIVES[0]).write_bytes(tar(*outer))
+    images = [(f"val_{index:03}.JPEG", one) for index, one in enumerate(contents(TEST_LABELS))]
+    (root / ARCHIVES[1]).write_bytes(tar(*images))
     return ARCHIVES
 
 
@@ -100,21 +94,3 @@ def write_shards(root, form="ours", name="{split}-{number:05}-of-00002"):
                 for content, label in part:
                     writer.write(record(content, label, form))
     return root
-
-
-@pytest.fixture
-def small():
-    """Returns the task, the classes and the writers of these data sets."""
-    return SimpleNamespace(
-        task=TASK,
-        classes=CLASSES,
-        train_labels=TRAIN_LABELS,
-        test_labels=TEST_LABELS,
-        jpeg=jpeg,
-        greys=greys,
-        example=example,
-        archives=ARCHIVES,
-        write_tree=write_tree,
-        write_tars=write_tars,
-        write_shards=write_shards,
-    )

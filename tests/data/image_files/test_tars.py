@@ -1,6 +1,5 @@
 """Damaged and hostile tar archives: refused in one line, without an endless or a complete read."""
 
-import io
 import os
 import tarfile
 
@@ -8,18 +7,9 @@ import pytest
 
 from dawnbench_tf.data.image_files import tars
 from dawnbench_tf.refusals import Refusal
+from tests.data.image_files.conftest import tar
 
 IMAGE = b"\xff\xd8image\xff\xd9"
-
-
-def tar(*members):
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for name, data in members:
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return content.getvalue()
 
 
 def header(name, size, kind=tarfile.REGTYPE):

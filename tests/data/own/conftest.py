@@ -1,9 +1,6 @@
 """Small data sets of one's own: the images of a class have one colour, with noise."""
 
-from types import SimpleNamespace
-
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from dawnbench_tf.data import dataset
@@ -37,9 +34,3 @@ def write_folder(root, train=4, val=2):
             name = f"{number:03}.{'png' if number == 0 else 'jpg'}"
             (folder / name).write_bytes(encode(image).numpy())
     return root
-
-
-@pytest.fixture
-def own():
-    """Returns the classes and the writers of these data sets."""
-    return SimpleNamespace(classes=CLASSES, images=images, write_folder=write_folder)

@@ -11,35 +11,35 @@ from dawnbench_tf.data.own import arrays
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import Task, find_task
-from tests.data.own.conftest import loaded
+from tests.data.own import conftest as own
 
 RECIPE = Recipe(task=Task("colours", threshold=90), model="resnet8_v1_pad", batch_size=4)
 
 
-def parts(own):
+def parts():
     return (*own.images(4), *own.images(2, seed=1))
 
 
-def test_arrays_data_sets_and_functions_give_the_same_examples(own):
-    four = parts(own)
+def test_arrays_data_sets_and_functions_give_the_same_examples():
+    four = parts()
     pairs = [tf.data.Dataset.from_tensor_slices(four[i : i + 2]) for i in (0, 2)]
     for form in (four, list(four), tuple(pairs), lambda: four, lambda: tuple(pairs)):
-        recipe, splits = loaded(RECIPE, examples=form)
+        recipe, splits = own.loaded(RECIPE, examples=form)
         assert np.array_equal(splits.train.images(), four[0])
         assert np.array_equal(splits.test.labels, four[3])
         task = recipe.task_row
         assert (task.classes, task.image_size, task.train_examples) == (3, 16, 12)
 
 
-def test_grey_images_get_three_channels(own):
+def test_grey_images_get_three_channels():
     images, labels = own.images(4)
     split = arrays.split(images[..., 0], labels[:, None], "data")
     assert split.images().shape == (12, 16, 16, 3)
     assert np.array_equal(split.images()[..., 2], images[..., 0])
 
 
-def test_two_arrays_are_divided(own):
-    recipe, splits = loaded(RECIPE.with_values(validation_share=0.25), examples=own.images(8))
+def test_two_arrays_are_divided():
+    recipe, splits = own.loaded(RECIPE.with_values(validation_share=0.25), examples=own.images(8))
     assert (len(splits.train.labels), len(splits.test.labels)) == (18, 6)
 
 
@@ -62,17 +62,17 @@ def test_two_arrays_are_divided(own):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(own, change, message):
+def test_what_does_not_fit_is_refused_in_one_line(change, message):
     with pytest.raises(Refusal, match=message):
         dataset.open(RECIPE, examples=change(*own.images(4)))
 
 
-def test_a_recipe_for_jpegs_takes_no_arrays(own):
+def test_a_recipe_for_jpegs_takes_no_arrays():
     with pytest.raises(Refusal, match="--recipe=own/photos: reads JPEGs, and data has arrays; own"):
-        dataset.open(recipes.get("own/photos", threshold=90.0, batch_size=4), examples=parts(own))
+        dataset.open(recipes.get("own/photos", threshold=90.0, batch_size=4), examples=parts())
 
 
-def test_an_empty_test_set_is_refused(own):
+def test_an_empty_test_set_is_refused():
     splits = dataset.open(RECIPE, examples=(*own.images(4), *own.images(4))).splits
     empty = splits._replace(test=splits.test.take(np.arange(0)))
     with pytest.raises(Refusal, match="test: holds no examples"):
@@ -84,20 +84,20 @@ def npz_recipe(path, **changes):
     return recipes.get("own/images", task=task, batch_size=4, threshold=90.0, **changes)
 
 
-def test_an_npz_file_is_read(tmp_path, own):
-    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
+def test_an_npz_file_is_read(tmp_path):
+    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
     np.savez(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
-    recipe, splits = loaded(npz_recipe(path), str(path))
+    recipe, splits = own.loaded(npz_recipe(path), str(path))
     assert recipe.name == "colours/resnet8_v1_pad"
     assert np.array_equal(splits.test.images(), x_test) and str(splits.origin) == "colours.npz"
 
 
-def test_an_npz_file_with_other_names_is_refused(tmp_path, own):
+def test_an_npz_file_with_other_names_is_refused(tmp_path):
     path = tmp_path / "colours.npz"
     np.savez(path, images=own.images(4)[0])
     with pytest.raises(Refusal, match=r"colours.npz: lacks x_train, y_train, x_test, y_test; has"):
         dataset.open(npz_recipe(path), str(path))
-    x, y, x_test, y_test = parts(own)
+    x, y, x_test, y_test = parts()
     np.savez(path, x=x, y=y, x_test=x_test, y_test=y_test)  # the test set would be left out
     with pytest.raises(Refusal, match=r"lacks x_train, y_train; has x, x_test, y, y_test"):
         dataset.open(npz_recipe(path, validation_share=0.5), str(path))
@@ -109,30 +109,30 @@ def test_a_damaged_npz_file_is_refused(tmp_path):
         dataset.open(npz_recipe("a.npz"), str(tmp_path / "a.npz"))
 
 
-def test_other_pixels_than_the_run_had_are_refused(tmp_path, own):
-    data = dataset.open(RECIPE, examples=parts(own))
+def test_other_pixels_than_the_run_had_are_refused(tmp_path):
+    data = dataset.open(RECIPE, examples=parts())
     data.save(tmp_path)
-    dataset.open(RECIPE, examples=parts(own)).check_saved(tmp_path)
-    other = dataset.open(RECIPE, examples=(*parts(own)[:2], *own.images(2, seed=9)))
+    dataset.open(RECIPE, examples=parts()).check_saved(tmp_path)
+    other = dataset.open(RECIPE, examples=(*parts()[:2], *own.images(2, seed=9)))
     with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
         other.check_saved(tmp_path)
 
 
-def test_examples_that_are_passed_are_never_the_published_ones(own):
-    _, splits = loaded(RECIPE, examples=parts(own))
+def test_examples_that_are_passed_are_never_the_published_ones():
+    _, splits = own.loaded(RECIPE, examples=parts())
     published = splits._replace(origin=Origin("cifar-10-python.tar.gz", True))
-    _, passed = loaded(RECIPE, examples=published)
+    _, passed = own.loaded(RECIPE, examples=published)
     assert passed.origin.facts() == {"source": "given"}
 
 
-def test_images_are_not_questions(own):
+def test_images_are_not_questions():
     with pytest.raises(Refusal, match="data: is a tuple; should be `Encoded`"):
-        dataset.open(recipes.get("qa_mini/bidaf"), examples=parts(own))
+        dataset.open(recipes.get("qa_mini/bidaf"), examples=parts())
 
 
-def test_images_of_another_size_than_the_task_are_refused(own):
+def test_images_of_another_size_than_the_task_are_refused():
     with pytest.raises(Refusal, match="digits train: images have 16 pixels; digits has 32"):
-        dataset.open(recipes.get("digits/resnet8", batch_size=4), examples=parts(own))
+        dataset.open(recipes.get("digits/resnet8", batch_size=4), examples=parts())
 
 
 def test_a_task_of_arrays_has_no_files():
@@ -140,23 +140,23 @@ def test_a_task_of_arrays_has_no_files():
         dataset.open(RECIPE)
 
 
-def test_a_label_far_above_the_others_is_refused(own):
-    x_train, y_train, *test = parts(own)
+def test_a_label_far_above_the_others_is_refused():
+    x_train, y_train, *test = parts()
     y_train = np.where(y_train == 2, 2**32 - 1, y_train)
     line = "^colours: labels should be 0 to 3: 4 classes have examples, but .* 4,294,967,295$"
     with pytest.raises(Refusal, match=line):
         dataset.open(RECIPE, examples=(x_train, y_train, *test))
 
 
-def test_a_compressed_file_is_read(tmp_path, own):
-    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
+def test_a_compressed_file_is_read(tmp_path):
+    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
     np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
-    _, splits = loaded(npz_recipe(path), str(path))
+    _, splits = own.loaded(npz_recipe(path), str(path))
     assert np.array_equal(splits.train.images(), x)
 
 
-def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, own, monkeypatch):
-    x, y, x_test, y_test = parts(own)
+def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, monkeypatch):
+    x, y, x_test, y_test = parts()
     said = []
     monkeypatch.setattr(terminal, "say", said.append)
     dataset.open(RECIPE, examples=(x, y + 1, x_test, y_test + 1))

@@ -13,7 +13,7 @@ from dawnbench_tf.data.image_files import shard_writer
 from dawnbench_tf.data.own import folder as own_folder
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
-from tests.data.own.conftest import loaded
+from tests.data.own import conftest as own
 
 
 def recipe(**changes):
@@ -21,22 +21,22 @@ def recipe(**changes):
     return recipes.get("own/photos", task=task, image_sizes=(32,), batch_size=4, **changes)
 
 
-def test_folders_are_classes_in_the_order_of_their_names(tmp_path, own):
-    completed, splits = loaded(recipe(), str(own.write_folder(tmp_path)))
+def test_folders_are_classes_in_the_order_of_their_names(tmp_path):
+    completed, splits = own.loaded(recipe(), str(own.write_folder(tmp_path)))
     task = completed.whole_task
     assert (task.classes, task.train_examples, task.test_examples) == (3, 12, 6)
-    assert splits.classes == list(own.classes)
+    assert splits.classes == list(own.CLASSES)
     assert splits.test.names[:3] == ["val/blue/000.png", "val/blue/001.jpg", "val/green/002.jpg"]
     assert splits.test.labels.tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_the_network_gets_each_class_in_its_colour(tmp_path, own):
+def test_the_network_gets_each_class_in_its_colour(tmp_path):
     data = dataset.open(recipe(), str(own.write_folder(tmp_path)))
     channels = [int(np.argmax(example[0].mean((0, 1, 2)))) for example in data.examples()]
     assert channels == [2, 2, 1, 1, 0, 0]  # blue is the last channel
 
 
-def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path, own):
+def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path):
     own.write_folder(tmp_path, train=10, val=0)
     shared = [
         dataset.open(recipe(validation_share=0.2, seed=s), str(tmp_path)).splits for s in (0, 0, 1)
@@ -46,14 +46,14 @@ def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path, own):
     assert len(names[0]) == 6 and not {*names[0]} & {*shared[0].train.names}
 
 
-def test_a_part_of_the_training_images_is_used(tmp_path, own):
+def test_a_part_of_the_training_images_is_used(tmp_path):
     part = recipe(train_examples=5)
-    completed, splits = loaded(part, str(own.write_folder(tmp_path)))
+    completed, splits = own.loaded(part, str(own.write_folder(tmp_path)))
     assert len(splits.train.labels) == completed.task_row.train_examples == 5
     assert completed.whole_task.train_examples == 12
 
 
-def test_a_damaged_image_is_named(tmp_path, own):
+def test_a_damaged_image_is_named(tmp_path):
     path = own.write_folder(tmp_path) / "train" / "red" / "009.jpg"
     path.write_bytes(path.read_bytes()[:200])
     data = dataset.open(recipe(), str(tmp_path))
@@ -71,7 +71,7 @@ def test_a_damaged_image_is_named(tmp_path, own):
         ("", {"batch_size": 13}, r"--batch_size=13: should be at most colours's 12 examples"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(tmp_path, own, remove, changes, message):
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path, remove, changes, message):
     own.write_folder(tmp_path)
     for path in sorted(tmp_path.glob(remove)) if remove else ():
         _remove(path)
@@ -84,7 +84,7 @@ def _remove(path):
         inner.rmdir() if inner.is_dir() else inner.unlink()
 
 
-def test_names_may_have_any_letters(tmp_path, own):
+def test_names_may_have_any_letters(tmp_path):
     own.write_folder(tmp_path)
     for split in ("train", "val"):
         (tmp_path / split / "red").rename(tmp_path / split / "rosé")
@@ -104,7 +104,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         dataset.open(recipe(), str(tmp_path / "none"))
 
 
-def test_other_test_images_than_the_run_had_are_refused(tmp_path, own):
+def test_other_test_images_than_the_run_had_are_refused(tmp_path):
     own.write_folder(tmp_path / "data")
     data = dataset.open(recipe(), str(tmp_path / "data"))
     data.save(tmp_path)
@@ -128,7 +128,7 @@ def rotated(jpeg):
     return turned.getvalue()
 
 
-def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, monkeypatch):
+def test_all_damaged_images_are_named_before_the_clock(tmp_path, cache, monkeypatch):
     folder = own.write_folder(tmp_path / "own", train=8) / "train/red"
     paths = sorted(folder.iterdir())[:4]
     jpeg = paths[0].read_bytes()
@@ -153,14 +153,14 @@ def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, mon
     assert said[-1:] == ["1 image with an EXIF orientation, which is not applied"]
 
 
-def test_a_run_that_lost_images_is_told_what_to_do(tmp_path, own):
-    completed, _ = loaded(recipe(), str(own.write_folder(tmp_path)))
+def test_a_run_that_lost_images_is_told_what_to_do(tmp_path):
+    completed, _ = own.loaded(recipe(), str(own.write_folder(tmp_path)))
     (tmp_path / "train/red/009.jpg").unlink()
     with pytest.raises(Refusal, match="should hold 12 examples, found 11; a run goes on with the"):
         dataset.open(completed, str(tmp_path))
 
 
-def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch):
+def test_each_format_is_read_and_the_rest_is_counted(tmp_path, monkeypatch):
     own.write_folder(tmp_path)
     image = Image.fromarray(own.images(1)[0][0])
     for suffix in ("jpe", "jfif", "bmp", "gif", "webp"):
@@ -172,12 +172,12 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch)
     (tmp_path / "test").mkdir()
     said = []
     monkeypatch.setattr(terminal, "say", lambda line, *_, **__: said.append(line))
-    _, splits = loaded(recipe(), str(tmp_path))
+    _, splits = own.loaded(recipe(), str(tmp_path))
     assert len(splits.train.labels) == 17
     assert said == ["not read: train/: 3 .tif, 1 folders in red; test/"]
 
 
-def test_a_user_without_a_home_has_no_cache(tmp_path, own, monkeypatch):
+def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a uid without an entry
     own_folder.check(recipe(), str(own.write_folder(tmp_path)))

@@ -7,7 +7,7 @@ import tensorflow as tf
 from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
-from tests.data.own.conftest import loaded
+from tests.data.own import conftest as own
 
 
 @pytest.fixture(scope="module")
@@ -15,15 +15,13 @@ def stored(tmp_path_factory):
     """A folder of TensorFlow Datasets with the data set `colours`: PNGs of one size."""
     import tensorflow_datasets as tfds
 
-    from tests.data.own.conftest import CLASSES, images
-
     features = tfds.features.FeaturesDict(
         {
             "image": tfds.features.Image(shape=(16, 16, 3), encoding_format="png"),
-            "label": tfds.features.ClassLabel(names=list(CLASSES)),
+            "label": tfds.features.ClassLabel(names=list(own.CLASSES)),
         }
     )
-    rows = {name: images(count, count) for name, count in (("train", 4), ("test", 2))}
+    rows = {name: own.images(count, count) for name, count in (("train", 4), ("test", 2))}
     datasets = {
         name: tf.data.Dataset.from_tensor_slices({"image": x, "label": y.astype(np.int64)})
         for name, (x, y) in rows.items()
@@ -37,7 +35,7 @@ def stored(tmp_path_factory):
 
 def load(base, root, name="colours", **changes):
     recipe = recipes.get(base, task=find_task(f"tfds:{name}"), batch_size=4, **changes)
-    return loaded(recipe, root)
+    return own.loaded(recipe, root)
 
 
 def test_images_of_one_size_are_arrays(stored):
