@@ -11,13 +11,7 @@ import pytest
 
 from dawnbench_tf.data import archives, cifar10
 from dawnbench_tf.refusals import Refusal
-
-
-class Hostile:
-    """Writes a file to the current folder if it is ever unpickled."""
-
-    def __reduce__(self):
-        return os.mkdir, ("ran",)
+from tests.models.weights.test_files import Hostile
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
@@ -42,16 +36,14 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, monkeypatch, content)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"garbage", pickle.dumps({"a": 1})[:-3], pickle.dumps([1])]
-)
+@pytest.mark.parametrize("content", [b"", b"garbage", pickle.dumps({"a": 1})[:-3], b"N."])
 def test_garbage_is_refused(content):
     with pytest.raises(Refusal, match="^batch: "):
         cifar10.unpickle_arrays("batch", content)
 
 
-def tar(path, members):
-    with tarfile.open(path, "w:gz") as archive:
+def tar(path, members, form="gz"):
+    with tarfile.open(path, f"w:{form}") as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
@@ -75,16 +67,6 @@ def test_nothing_is_extracted_however_a_member_is_named(tmp_path):
     assert [p.name for p in tmp_path.rglob("*")] == ["in", "x.tar.gz"]
 
 
-def test_links_in_an_archive_are_not_followed(tmp_path):
-    path = tmp_path / "x.tar"
-    with tarfile.open(path, "w") as archive:
-        info = tarfile.TarInfo("a")
-        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(info)
-    with pytest.raises(Refusal, match="a is missing"):
-        archives.read_members(path, ["a"])
-
-
 @pytest.mark.parametrize("keep", [0, 10, 200])
 def test_a_truncated_archive_is_refused(tmp_path, keep):
     path = tar(tmp_path / "x.tar.gz", {"a": np.random.default_rng(0).bytes(10_000)})
@@ -101,12 +83,8 @@ def test_a_member_too_large_to_be_the_published_file_is_not_read(tmp_path, monke
 
 @pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
 def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(tmp_path, form):
-    path = tmp_path / f"x.tar.{form}"
     content = np.random.default_rng(0).bytes(600)
-    with tarfile.open(path, f"w:{form}") as archive:
-        info = tarfile.TarInfo("a")
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
+    path = tar(tmp_path / f"x.tar.{form}", {"a": content}, form)
     whole = path.read_bytes()
     refused = 0
     for index in range(len(whole)):
@@ -131,16 +109,6 @@ def test_content_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch, fo
         archive.addfile(info)
     with pytest.raises(Refusal, match="holds more than the published file can"):
         archives.read_members(path, ["a"])
-
-
-def test_a_size_below_0_is_refused_at_once(tmp_path):
-    block = bytearray(tarfile.TarInfo("b").tobuf(tarfile.GNU_FORMAT))
-    block[124:136] = (2**96 - 512).to_bytes(12, "big")  # the next header is this one
-    block[148:156] = b" " * 8
-    block[148:156] = b"%06o\0 " % sum(block)
-    (tmp_path / "x.tar").write_bytes(tarfile.TarInfo("a").tobuf() + block + bytes(1024))
-    with pytest.raises(Refusal, match="b has a size below 0"):
-        archives.read_members(tmp_path / "x.tar", ["a"])
 
 
 def test_a_pickle_that_hangs_python_is_refused_at_once():

@@ -34,20 +34,13 @@ def test_batches_and_single_examples_give_the_same_answers(data, batch_size):
     assert len(data.examples()) == data.recipe.task_row.test_examples
     joined = data.join([answer(*example) for example in data.examples()])
     assert data.score(collected) == data.score(joined)
-    for one, other in zip(_flat(collected), _flat(joined), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def _flat(outputs):
-    return outputs if isinstance(outputs, tuple) else (outputs,)
+    np.testing.assert_equal(collected, joined)
 
 
 def test_the_first_examples_are_the_test_s_own_and_scored_alone(data):
     few = data.first(7)
     assert len(few.examples()) == 7
-    for one, other in zip(few.examples(), data.examples()[:7], strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal([*few.examples()], [*data.examples()[:7]])
     outputs = [answer(*example) for example in few.examples()]
     assert few.score(few.join(outputs))
     for wrong in (outputs[:6], [*outputs, outputs[0]]):
@@ -61,9 +54,7 @@ def test_the_last_images_are_held_out_and_no_class_with_them():
     assert [*part.train.labels, *part.held_out.labels] == [*whole.train.labels]
     np.testing.assert_array_equal(part.held_out.images(), whole.train.images(slice(-100, None)))
     ordered = whole._replace(train=whole.train.take(np.argsort(whole.train.labels)))
-    with pytest.raises(
-        Refusal, match="--held_out=300: leaves no training example of class 8; lower"
-    ):
+    with pytest.raises(Refusal, match="--held_out=300: leaves no training example of class 8"):
         ordered.hold_out(300)
 
 
@@ -80,9 +71,8 @@ def test_an_epoch_for_any_loop_is_what_fit_gets(data):
     batches = list(data.train(1))
     assert len(batches) == data.steps_per_epoch
     for batch in batches:
-        for one, other in zip(
-            tf.nest.flatten(batch), tf.nest.flatten(prepare(*next(whole))), strict=True
-        ):
+        wanted = tf.nest.flatten(prepare(*next(whole)))
+        for one, other in zip(tf.nest.flatten(batch), wanted, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -93,9 +83,7 @@ def test_what_is_saved_is_what_inference_checks(data, tmp_path):
 
 def test_an_embedded_data_set_takes_no_folder():
     recipe = recipes.get("digits/resnet8")
-    with pytest.raises(
-        Refusal, match="--data_dir=here: digits is embedded and takes none; drop it[?]"
-    ):
+    with pytest.raises(Refusal, match="--data_dir=here: digits is embedded and takes none"):
         dataset.open(recipe, "here")
     with pytest.raises(Refusal, match="--download=true: digits's examples are here already"):
         dataset.open(recipe, download=True)

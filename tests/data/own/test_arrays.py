@@ -56,10 +56,7 @@ def test_two_arrays_are_divided():
         (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
         (lambda x, y: (x, y, x), r"data: has 3 parts; should be \(x_train"),
         (lambda x, y: "x", "data: is a str; should be"),
-        (
-            lambda x, y: ([*x[:3], x[3, :8]], y[:4], x, y),
-            "data: images or labels of several shapes",
-        ),
+        (lambda x, y: ([*x[:3], x[3, :8]], y[:4], x, y), "images or labels of several shapes"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(change, message):
@@ -84,12 +81,14 @@ def npz_recipe(path, **changes):
     return recipes.get("own/images", task=task, batch_size=4, threshold=90.0, **changes)
 
 
-def test_an_npz_file_is_read(tmp_path):
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_an_npz_file_is_read(tmp_path, save):
     path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
-    np.savez(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+    save(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
     recipe, splits = own.loaded(npz_recipe(path), str(path))
-    assert recipe.name == "colours/resnet8_v1_pad"
-    assert np.array_equal(splits.test.images(), x_test) and str(splits.origin) == "colours.npz"
+    assert recipe.name == "colours/resnet8_v1_pad" and str(splits.origin) == "colours.npz"
+    assert np.array_equal(splits.train.images(), x)
+    assert np.array_equal(splits.test.images(), x_test)
 
 
 def test_an_npz_file_with_other_names_is_refused(tmp_path):
@@ -110,8 +109,7 @@ def test_a_damaged_npz_file_is_refused(tmp_path):
 
 
 def test_other_pixels_than_the_run_had_are_refused(tmp_path):
-    data = dataset.open(RECIPE, examples=parts())
-    data.save(tmp_path)
+    dataset.open(RECIPE, examples=parts()).save(tmp_path)
     dataset.open(RECIPE, examples=parts()).check_saved(tmp_path)
     other = dataset.open(RECIPE, examples=(*parts()[:2], *own.images(2, seed=9)))
     with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
@@ -146,13 +144,6 @@ def test_a_label_far_above_the_others_is_refused():
     line = "^colours: labels should be 0 to 3: 4 classes have examples, but .* 4,294,967,295$"
     with pytest.raises(Refusal, match=line):
         dataset.open(RECIPE, examples=(x_train, y_train, *test))
-
-
-def test_a_compressed_file_is_read(tmp_path):
-    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
-    np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
-    _, splits = own.loaded(npz_recipe(path), str(path))
-    assert np.array_equal(splits.train.images(), x)
 
 
 def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, monkeypatch):

@@ -17,9 +17,8 @@ def _cache(tmp_path, monkeypatch):
 
 
 def recipe(**changes):
-    task = find_task("squad_json", "manuals")
     base = {"word_vectors": "none", "batch_size": 4, "threshold": 0.5}
-    return recipes.get("own/questions", task=task, **base | changes)
+    return recipes.get("own/questions", task=find_task("squad_json", "manuals"), **base | changes)
 
 
 def write(folder, **contexts):
@@ -30,16 +29,16 @@ def write(folder, **contexts):
     return str(folder)
 
 
-def test_two_files_are_training_and_test(tmp_path):
-    completed, encoded = loaded(recipe(), write(tmp_path / "d", train=5, dev=2))
+@pytest.mark.parametrize("test", ["dev", "validation"])
+def test_two_files_are_training_and_test(tmp_path, test):
+    completed, encoded = loaded(recipe(), write(tmp_path / "d", **{"train": 5, test: 2}))
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (30, 12)
     assert len(encoded.vectors) == 0 and len(encoded.vocabulary.trained) > 20  # all are learned
 
 
 def test_one_file_is_divided_by_passages(tmp_path):
     shared = recipe(validation_share=0.4, seed=3)
-    path = write(tmp_path / "d", train=10)
-    completed, encoded = loaded(shared, f"{path}/train.json")
+    completed, encoded = loaded(shared, write(tmp_path / "d", train=10) + "/train.json")
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (36, 24)
     content = json.loads((tmp_path / "d/train.json").read_text())
     contexts = {p["context"] for p in content["data"][0]["paragraphs"]}
@@ -52,18 +51,12 @@ def test_a_passage_that_is_there_twice_is_in_one_set(tmp_path):
     folder = tmp_path / "d"
     write(folder, train=6)
     content = json.loads((folder / "train.json").read_text())
-    paragraphs = content["data"][0]["paragraphs"]
-    content["data"][0]["paragraphs"] = [
-        {"context": p["context"], "qas": [qa]} for p in paragraphs for qa in p["qas"]
-    ]
+    (article,) = content["data"]
+    pairs = ((p["context"], qa) for p in article["paragraphs"] for qa in p["qas"])
+    article["paragraphs"] = [{"context": context, "qas": [qa]} for context, qa in pairs]
     (folder / "train.json").write_text(json.dumps(content))
     completed, _ = loaded(recipe(validation_share=0.5), str(folder))
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (18, 18)
-
-
-def test_a_file_named_validation_is_the_test(tmp_path):
-    completed, _ = loaded(recipe(), write(tmp_path / "d", train=3, validation=1))
-    assert completed.task_row.test_examples == 6
 
 
 def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
