@@ -35,21 +35,8 @@ def test_crop_and_flip_equals_slicing_one_image_at_a_time(pad, mode, crop_size, 
         np.testing.assert_array_equal(result, wanted[:, ::-1] if flip else wanted)
 
 
-def test_what_is_cut_out_is_a_square_of_zeros():
-    images = IMAGES + 1.0
-    corners = np.array([[0, 0], [3, 3], [0, 3], [1, 2], [2, 0]], "f")
-    outputs = augment.cut_out(images, (corners + 0.5) / 4, 3).numpy()
-    for image, (y, x), result in zip(images, corners.astype(int), outputs, strict=True):
-        wanted = image.copy()
-        wanted[y : y + 3, x : x + 3] = 0
-        np.testing.assert_array_equal(result, wanted)
-
-
-SMOOTH = np.clip(
-    128 + 90 * np.sin(np.add.outer(np.arange(16) / 3, np.arange(16) / 5))[..., None] * [1, 0.6, -1],
-    0,
-    255,
-).astype(np.uint8)
+WAVES = np.sin(np.add.outer(np.arange(16) / 3, np.arange(16) / 5))
+SMOOTH = (128 + 90 * WAVES[..., None] * [1, 0.6, -1]).astype(np.uint8)
 
 
 def test_rotation_is_pillow_s():
@@ -99,14 +86,22 @@ def test_a_center_crop_leaves_as_much_on_both_sides():
     np.testing.assert_array_equal(augment.crop_center(IMAGES, 0), IMAGES)
 
 
-def test_a_clipped_square_is_cut_off_at_the_edge():
+@pytest.mark.parametrize(
+    ("clipped", "size", "centers"),
+    [
+        (False, 3, [[1, 1], [4, 4], [1, 4], [2, 3], [3, 1]]),
+        (True, 4, [[0, 0], [5, 5], [0, 5], [2, 3], [4, 1]]),
+    ],
+)
+def test_a_square_of_zeros_is_cut_out_inside_or_clipped_at_the_edge(clipped, size, centers):
     """Kakao Brain's and Baidu's rule: from center - side // 2 to center + side // 2, clipped."""
     images = IMAGES + 1.0
-    centers = np.array([[0, 0], [5, 5], [0, 5], [2, 3], [4, 1]], "f")
-    outputs = augment.cut_out(images, (centers + 0.5) / 6, 4, clipped=True).numpy()
-    for image, (y, x), result in zip(images, centers.astype(int), outputs, strict=True):
+    positions = (np.array(centers, "f") - (0 if clipped else 1) + 0.5) / (6 if clipped else 4)
+    outputs = augment.cut_out(images, positions, size, clipped=clipped).numpy()
+    for image, (y, x), result in zip(images, centers, outputs, strict=True):
         wanted = image.copy()
-        wanted[max(0, y - 2) : y + 2, max(0, x - 2) : x + 2] = 0
+        first, past = size // 2, size - size // 2
+        wanted[max(0, y - first) : y + past, max(0, x - first) : x + past] = 0
         np.testing.assert_array_equal(result, wanted)
 
 

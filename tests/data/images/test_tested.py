@@ -1,7 +1,5 @@
 """Rectangular test images: each once, sorted by ratio, with the mean ratio of their batch."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,22 +9,18 @@ from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import jpegs
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits
+from tests.data.images.test_pipeline import Shared
 
 SHAPES = [(60, 120), (90, 90), (120, 60), (50, 100), (100, 100), (300, 60), (70, 70)]
-RECIPE = recipes.get(
-    "imagenette/resnet18", rectangular_test=True, test_image_size=64, precision="float32"
-)
+RECTANGULAR = {"rectangular_test": True, "test_image_size": 64, "precision": "float32"}
+RECIPE = recipes.get("imagenette/resnet18", **RECTANGULAR)
 
 
 @pytest.fixture
 def splits():
     """Returns flat images whose pixels are 30 times their label."""
-    files = tf.stack(
-        [
-            tf.io.encode_jpeg(np.full((*shape, 3), 30 * label, np.uint8))
-            for label, shape in enumerate(SHAPES)
-        ]
-    )
+    pixels = (np.full((*shape, 3), 30 * label, np.uint8) for label, shape in enumerate(SHAPES))
+    files = tf.stack([tf.io.encode_jpeg(image) for image in pixels])
     split = Split(np.arange(len(SHAPES)), jpegs=lambda indices: tf.gather(files, indices))
     return Splits(split, split)
 
@@ -39,13 +33,8 @@ def test_ratios_are_those_of_the_pixels(splits):
 def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(splits, workers):
     by_worker = []
     for index in range(workers):
-        context = SimpleNamespace(num_input_pipelines=workers, input_pipeline_id=index)
-        shared = SimpleNamespace(
-            num_replicas_in_sync=workers,
-            distribute_datasets_from_function=lambda make, context=context: make(context),
-        )
-        dataset = ImageData(RECIPE, splits, Placement(shared)).test_batches(2)
-        by_worker.append([batch.numpy() for batch in dataset])
+        shared = Placement(Shared(workers, workers, index))
+        by_worker.append([b.numpy() for b in ImageData(RECIPE, splits, shared).test_batches(2)])
     steps = [np.concatenate(parts) for parts in zip(*by_worker, strict=True)]
     shapes = [step.shape[1:3] for step in steps]
     # Means of the pairs' ratios: 0.35, which is cut to 0.5; 1; 1.5; and 2, of the last image alone.

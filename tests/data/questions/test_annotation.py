@@ -65,9 +65,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     lower = [0, 0, 1, 0, 0]
     np.testing.assert_allclose(matches[0], np.transpose([[0] * 5, lower, lemma, share]))
     parts = [annotation.PART_IDS[tag] for tag in ("NNP", "VBD", "NNS", "NN")]
-    assert tags[0].tolist() == [
-        [part, 1 + (14 if i == 0 else 0)] for i, part in enumerate([*parts, 0])
-    ]
+    assert tags[0].T.tolist() == [[*parts, 0], [15, 1, 1, 1, 1]]
     assert question.shape == (1, 3)
 
 

@@ -28,15 +28,9 @@ def opened(shared=None, data=DATA, recipe=RECIPE):
     return QuestionData(recipe, data, Placement(shared or Shared()))
 
 
-def train(shared=None, **kwargs):
-    return [
-        [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in opened(shared).training_batches(**kwargs)
-    ]
-
-
-def key(words, ends):
-    return [(*row, *span) for row, span in zip(words.tolist(), ends.tolist(), strict=True)]
+def train(shared=None, recipe=RECIPE, **kwargs):
+    batches = opened(shared, recipe=recipe).training_batches(**kwargs)
+    return [[np.asarray(x) for x in tf.nest.flatten(batch)] for batch in batches]
 
 
 def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
@@ -49,9 +43,8 @@ def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
         assert not letters[words == 0].any()
         length = (words > 0).sum(1)
         assert length.max() <= words.shape[1] and np.all(ends[:, 1] < length)
-        shown.update(
-            (*a[a > 0], -1, *b[b > 0], *c) for a, b, c in zip(words, questions, ends, strict=True)
-        )
+        rows = zip(words, questions, ends, strict=True)
+        shown.update((*a[a > 0], -1, *b[b > 0], *c) for a, b, c in rows)
     assert len(shown) >= 70  # of 72, should two be alike
 
 
@@ -67,29 +60,25 @@ def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
 
 
 def test_epochs_differ_and_follow_from_the_seed():
-    once, again = train(), train()
-    steps = len(once) // 2
-    assert all(np.array_equal(a[0], b[0]) for a, b in zip(once, again, strict=True))
-    assert not all(
-        np.array_equal(a[0], b[0]) for a, b in zip(once[:steps], once[steps:], strict=True)
-    )
+    once = train()
+    np.testing.assert_equal(train(), once)
+    epochs = zip(once[: len(once) // 2], once[len(once) // 2 :], strict=True)
+    assert not all(np.array_equal(a[0], b[0]) for a, b in epochs)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_every_test_answer_finds_its_question(replicas):
     shared = Shared(replicas)
-    inputs = list(opened(shared).test_batches(8))
-    batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
-    order = iter(opened(shared)._test_rows(8))
+    inputs = iter(opened(shared).test_batches(8))
     outputs = []
-    for parts in batches:
-        rows, lengths = next(order)
-        assert sum(len(part[0]) for part in parts) == len(rows)
+    for rows, lengths in opened(shared)._test_rows(8):
+        assert sum(len(next(inputs)[0]) for _ in range(replicas)) == len(rows)
         logits = np.zeros((len(rows), 2, lengths["context"]), np.float32)
         gold = DATA.test.spans.values[rows]  # one answer each
         logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
         logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
         outputs.append(logits)
+    assert not [*inputs]
     answers = opened(shared).collect(outputs, 8)
     perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
     assert spans.score(answers, DATA) == perfect
@@ -151,19 +140,14 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
 
 def test_no_question_in_any_bucket_is_refused():
     text = "no question of at most 1 tokens has its answer in the first 1 tokens"
+    data = replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
     with pytest.raises(Refusal, match=f"--bucket_boundaries=1: {text}"):
-        recipe = replace(
-            RECIPE, data=replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
-        )
-        assert not opened(recipe=recipe).steps_per_epoch
+        opened(recipe=replace(RECIPE, data=data)).steps_per_epoch  # noqa: B018
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
     short = replace(RECIPE, data=replace(RECIPE.data, bucket_boundaries=(20,)))
-    batches = [
-        [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in opened(recipe=short).training_batches()
-    ]
+    batches = train(recipe=short)
     assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
     assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there
     spans = DATA.train.spans.values[DATA.train.spans.bounds[:-1]]
