@@ -14,10 +14,9 @@ class Plain:
 
     def __init__(self, model, padding="symmetric"):
         def layers(kind):
-            layers = [layer for layer in _all(model) if isinstance(layer, kind)]
-            return iter(
-                sorted(layers, key=lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0]))
-            )
+            layers = (layer for layer in _all(model) if isinstance(layer, kind))
+            number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
+            return iter(sorted(layers, key=number))
 
         self.convs, self.norms = layers(KERAS.Conv2D), layers(KERAS.BatchNormalization)
         self.denses, self.padding = layers(KERAS.Dense), padding
@@ -51,9 +50,8 @@ class Plain:
 
     @staticmethod
     def max_pool(x, size, stride, pad=0):
-        return _windows(
-            np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)]), (size, size), stride
-        ).max((4, 5))
+        x = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)])
+        return _windows(x, (size, size), stride).max((4, 5))
 
     @staticmethod
     def average_pool(x, stride):
@@ -80,10 +78,8 @@ def plain():
 
     def make(model, padding="symmetric"):
         rng = np.random.default_rng(0)
-        weights = [_randomized(w, rng) for w in model.get_weights()]
-        model.set_weights(weights)
-        images = rng.normal(size=(4, *model.input_shape[1:])).astype("f")
-        return Plain(model, padding), images
+        model.set_weights([_randomized(w, rng) for w in model.get_weights()])
+        return Plain(model, padding), rng.normal(size=(4, *model.input_shape[1:])).astype("f")
 
     return make
 
@@ -91,6 +87,5 @@ def plain():
 def _randomized(weight, rng):
     if weight.dtype.kind != "f":
         return weight
-    return weight * rng.uniform(0.5, 1.5, weight.shape).astype("f") + rng.uniform(
-        0, 0.1, weight.shape
-    ).astype("f") * (weight.ndim == 1)
+    scaled = weight * rng.uniform(0.5, 1.5, weight.shape)
+    return (scaled + rng.uniform(0, 0.1, weight.shape) * (weight.ndim == 1)).astype("f")

@@ -1,6 +1,5 @@
 """AmoebaNet-D equals a plain NumPy network built from Google's specification of its cells."""
 
-import math
 import re
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from tests.models.conftest import Plain, _windows
 
 # tensorflow/tpu, amoeba_net/model_specs.py: operations of a cell, two for each new state; indices
 # of the states that they read; whether a state is used within the cell, and so not in its output.
@@ -25,13 +25,9 @@ REDUCTION = (
 
 def pool(x, size, stride, function, outside):
     """Pools with TensorFlow's "SAME" padding, of a value that `function` ignores."""
-    pads = []
-    for side in x.shape[1:3]:
-        total = max((math.ceil(side / stride) - 1) * stride + size - side, 0)
-        pads.append((total // 2, total - total // 2))
+    pads = [Plain._pad(side, size, stride, "same") for side in x.shape[1:3]]
     x = np.pad(x, [(0, 0), *pads, (0, 0)], constant_values=outside)
-    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
-    return function(windows[:, ::stride, ::stride], axis=(4, 5))
+    return function(_windows(x, (size, size), stride), axis=(4, 5))
 
 
 class Google:
@@ -73,9 +69,7 @@ class Google:
             states.append(self.halve(previous))
         else:
             states.append(self.convolve(previous) if previous.shape[3] != filters else previous)
-        terms = [
-            (operation, index) for operation, index in zip(operations.split(), indices, strict=True)
-        ]
+        terms = [*zip(operations.split(), indices, strict=True)]
         for pair in zip(terms[::2], terms[1::2], strict=True):
             outputs = [
                 self.apply(operation, states[index], filters, stride if index < 2 else 1)
@@ -115,9 +109,8 @@ def test_logits_equal_a_plain_numpy_network(plain, cells, side):
 
 
 def test_auxiliary_logits_in_training_equal_a_plain_numpy_head(plain):
-    model = models.build(
-        "amoebanet_d", cells=3, filters=16, dropout=0.0, auxiliary=True, input_shape=(96, 96, 3)
-    )
+    sizes = {"cells": 3, "filters": 16, "input_shape": (96, 96, 3)}
+    model = models.build("amoebanet_d", **sizes, dropout=0.0, auxiliary=True)
     net, images = plain(model, "same")
     features, middle = Google(net).features(images, 3, 16)
     x = middle[:, :5, :5].mean((1, 2), keepdims=True)  # of 6 x 6: one window

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import expit, softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models import bidafs, tpu_qanets
@@ -34,8 +35,8 @@ def test_texts_have_their_channels_last_whatever_keras_is_set_to():
     before = tf.keras.backend.image_data_format()
     tf.keras.backend.set_image_data_format("channels_first")
     try:
-        characters = np.ones((2, 5, 16), np.int32)
-        assert bidafs._spelling(9, 7, 0.0, None)(characters).shape == (2, 5, 7)
+        spelling = bidafs._spelling(9, 7, 0.0, None)
+        assert spelling(np.ones((2, 5, 16), np.int32)).shape == (2, 5, 7)
         convolution = tpu_qanets.convolve(4, 3, None)
         assert convolution(tf.ones([2, 6, 4]), tf.ones([2, 6])).shape == (2, 6, 4)
     finally:
@@ -64,11 +65,6 @@ def answered():
     return model, inputs, as_graph(model)(inputs)
 
 
-def softmax(x):
-    x = np.exp(x - x.max(-1, keepdims=True))
-    return x / x.sum(-1, keepdims=True)
-
-
 def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
     layer = attention.BidirectionalAttention()
     h, u = RNG.normal(size=(2, 6, 8)).astype("f"), RNG.normal(size=(2, 4, 8)).astype("f")
@@ -81,7 +77,7 @@ def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
         hh, uu = h[i, :words], u[i, :questions]
         both = np.broadcast_arrays(hh[:, None], uu[None])
         s = np.concatenate([*both, both[0] * both[1]], -1) @ w + 0.7  # (words, asked)
-        attended, attended_context = softmax(s) @ uu, softmax(s.max(1)) @ hh
+        attended, attended_context = softmax(s, 1) @ uu, softmax(s.max(1)) @ hh
         expected = np.concatenate([hh, attended, hh * attended, hh * attended_context], -1)
         np.testing.assert_allclose(outputs[i, :words], expected, atol=1e-5)
 
@@ -89,16 +85,12 @@ def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
 def test_highway_equals_plain_numpy():
     layer, x = text.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
     layer(x)
-    (a, b), (c, d) = ([RNG.normal(size=w.shape) for w in pair] for pair in layer_pairs(layer))
+    a, b, c, d = (RNG.normal(size=w.shape) for w in (*layer.transform, *layer.gate))
     for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):
         weight.assign(value)
-    gate = 1 / (1 + np.exp(-(x @ c + d)))
+    gate = expit(x @ c + d)
     expected = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
     np.testing.assert_allclose(layer(x), expected, atol=1e-5)
-
-
-def layer_pairs(layer):
-    return layer.transform, layer.gate
 
 
 @pytest.mark.long
@@ -119,7 +111,7 @@ def test_it_runs_in_mixed_bfloat16(answered):
     mixed.set_weights(model.get_weights())
     outputs = mixed(inputs)
     assert outputs.dtype == tf.float32
-    np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(expected), atol=0.03)
+    np.testing.assert_allclose(softmax(outputs, -1), softmax(expected, -1), atol=0.03)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import expit
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers.dropout import Dropout
@@ -46,17 +47,14 @@ class Deep(Plain):
         vectors = np.where(letters[..., None] > 0, self.letters[letters], -np.inf).max(2)
         x = np.concatenate([self.words[ids], vectors], 2)
         for transform, transform_bias, gate, gate_bias in self.highways:
-            share = 1 / (1 + np.exp(-(x @ gate + gate_bias)))
+            share = expit(x @ gate + gate_bias)
             x = share * np.maximum(x @ transform + transform_bias, 0) + (1 - share) * x
         return x
 
     def blocks(self, x, blocks, convolutions, first):
         conv, norm, attention, dense = first
         for _ in range(blocks):
-            positions = np.arange(x.shape[1])[:, None]
-            frequencies = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
-            angles = positions * frequencies
-            x = x + np.concatenate([np.sin(angles), np.cos(angles)], 1)
+            x = self.located(x)
             for _ in range(convolutions):
                 x, conv, norm = x + self.conv(self.normal(x, norm), conv), conv + 1, norm + 1
             x, attention = x + self.attend(self.normal(x, norm), attention), attention + 1
@@ -104,11 +102,8 @@ def test_parameters_equal_a_count_by_hand():
 
 
 def test_later_operations_are_skipped_more_often():
-    skips = [
-        layer.rate
-        for layer in reader().layers
-        if isinstance(layer, Dropout) and layer.shared == (0, 1, 2)
-    ]
+    dropouts = [layer for layer in reader().layers if isinstance(layer, Dropout)]
+    skips = [layer.rate for layer in dropouts if layer.shared == (0, 1, 2)]
     one_pass = sorted(skips[-4 * DEPTH :])
     assert one_pass == pytest.approx([0.1 * (n + 1) / (4 * DEPTH) for n in range(4 * DEPTH)])
 

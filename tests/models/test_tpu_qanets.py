@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import text
@@ -25,14 +26,8 @@ def reader(**overrides):
 
 
 def texts(context=13, question=6, examples=3):
-    return [
-        RNG.integers(1, 50, (examples, length)).astype(np.int32) for length in (context, question)
-    ]
-
-
-def softmax(x, axis=-1):
-    x = np.exp(x - x.max(axis, keepdims=True))
-    return x / x.sum(axis, keepdims=True)
+    lengths = (context, question)
+    return [RNG.integers(1, 50, (examples, length)).astype(np.int32) for length in lengths]
 
 
 class Plain:
@@ -56,10 +51,7 @@ class Plain:
         wide, back, project = denses
         if x.shape[-1] != WIDTH:
             x = x @ self.denses[project][0] + self.denses[project][1]
-        positions = np.arange(x.shape[1])[:, None]
-        frequencies = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
-        angles = positions * frequencies
-        x = x + np.concatenate([np.sin(angles), np.cos(angles)], 1)
+        x = self.located(x)
         for number, part in enumerate(structure):
             normal = self.normal(x, first_norm + number)
             if part == "conv":
@@ -72,11 +64,14 @@ class Plain:
             x = x + y
         return self.normal(x, first_norm + len(structure))
 
+    def located(self, x):
+        frequencies = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+        angles = np.arange(x.shape[1])[:, None] * frequencies
+        return x + np.concatenate([np.sin(angles), np.cos(angles)], 1)
+
     def normal(self, x, number):
-        scale, shift = self.norms[number]
-        return (x - x.mean(-1, keepdims=True)) / np.sqrt(
-            x.var(-1, keepdims=True) + 1e-6
-        ) * scale + shift
+        (scale, shift), mean = self.norms[number], x.mean(-1, keepdims=True)
+        return (x - mean) / np.sqrt(x.var(-1, keepdims=True) + 1e-6) * scale + shift
 
     def conv(self, x, number):
         depthwise, pointwise, bias = self.convs[number]  # (size, width, 1), (1, width, width)
@@ -90,14 +85,14 @@ class Plain:
         *projections, output = self.attentions[number]
         size = (*x.shape[:2], HEADS, -1)
         q, k, v = ((x @ kernel).reshape(size).transpose(0, 2, 1, 3) for kernel in projections)
-        share = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS))
+        share = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS), 3)
         return (share @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ output
 
     def both(self, x, q):
         x_weights, q_weights, product_weights = self.similarity
         s = (x @ x_weights)[:, :, None] + (q @ q_weights)[:, None]
         s = s + np.einsum("bxc,bqc->bxq", x * product_weights, q)
-        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
+        xq, qx = softmax(s, 2) @ q, softmax(s, 2) @ softmax(s.transpose(0, 2, 1), 2) @ x
         return np.concatenate([x, xq, x * xq, x * qx], 2)
 
     def logits(self, context, question):

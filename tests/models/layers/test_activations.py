@@ -1,26 +1,22 @@
 """Activations and their gradients equal NumPy's float64 formulas, in every precision."""
 
-import math
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import expit
+from scipy.stats import norm
 
 from dawnbench_tf.models.layers import activations, image, xla
 
 X = np.concatenate([np.linspace(-6, 6, 241), [0.0, -0.0, 40.0, -40.0]])
 
 
-def phi(x):
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
-
-
 # name: (layer, formula of the value, formula of the derivative)
 FORMULAS = {
     "gelu": (  # Hendrycks & Gimpel 2016, section 2
         activations.GELU,
-        lambda x: x * phi(x),
-        lambda x: phi(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+        lambda x: x * norm.cdf(x),
+        lambda x: norm.cdf(x) + x * norm.pdf(x),
     ),
     "celu": (  # Barron 2017, equation 2
         lambda **dtype: activations.CELU(0.3, **dtype),
@@ -29,16 +25,13 @@ FORMULAS = {
     ),
     "silu": (  # Elfwing et al. 2017, equations 8 and 9
         activations.SiLU,
-        lambda x: x / (1 + np.exp(-x)),
-        lambda x: (1 + x * (1 - 1 / (1 + np.exp(-x)))) / (1 + np.exp(-x)),
+        lambda x: x * expit(x),
+        lambda x: expit(x) * (1 + x * expit(-x)),
     ),
     "mish": (  # Misra 2019, equation 1, with t = tanh(ln(1 + exp(x)))
         activations.Mish,
         lambda x: x * np.tanh(np.logaddexp(0, x)),
-        lambda x: (
-            np.tanh(np.logaddexp(0, x))
-            + x * np.exp(-np.logaddexp(0, -x)) / np.cosh(np.logaddexp(0, x)) ** 2
-        ),
+        lambda x: np.tanh(np.logaddexp(0, x)) + x * expit(x) / np.cosh(np.logaddexp(0, x)) ** 2,
     ),
     "leaky_relu": (
         lambda **dtype: activations.LeakyReLU(0.1, **dtype),
@@ -69,12 +62,8 @@ def test_values_and_derivatives_equal_the_formulas(name, dtype, error, training)
     exact, scale = (np.asarray(tf.cast(values, "float64")) for values in (x, upstream))
     np.testing.assert_allclose(tf.cast(y, "float64"), value(exact), rtol=error, atol=error)
     where = exact != 0  # leaky ReLU has no derivative at 0
-    np.testing.assert_allclose(
-        np.asarray(tf.cast(dx, "float64"))[where],
-        (slope(exact) * scale)[where],
-        rtol=error,
-        atol=error,
-    )
+    slopes, expected = np.asarray(tf.cast(dx, "float64")), slope(exact) * scale
+    np.testing.assert_allclose(slopes[where], expected[where], rtol=error, atol=error)
 
 
 def test_inference_after_a_convolution_and_bn_equals_the_eager_one():
@@ -82,10 +71,10 @@ def test_inference_after_a_convolution_and_bn_equals_the_eager_one():
     layers = [make(dtype="float32") for make, _, _ in FORMULAS.values()]
     images = tf.random.stateless_normal((2, 8, 8, 3), (0, 1))
     kernels = tf.unstack(tf.random.stateless_normal((len(layers), 3, 3, 3, 4), (0, 2)))
-    norm = tf.keras.layers.BatchNormalization()
+    normalize = tf.keras.layers.BatchNormalization()
 
     def outputs(images):
-        maps = [norm(tf.nn.conv2d(images, kernel, 1, "SAME")) for kernel in kernels]
+        maps = [normalize(tf.nn.conv2d(images, kernel, 1, "SAME")) for kernel in kernels]
         return [layer(x) for layer, x in zip(layers, maps, strict=True)]
 
     for one, other in zip(tf.function(outputs)(images), outputs(images), strict=True):
@@ -131,9 +120,8 @@ def test_what_a_step_has_traced_is_compiled_before_it_runs(monkeypatch):
     before, calls, compiled = names(), [], xla.traces()
     step.get_concrete_function(tf.TensorSpec((2, 6, 4, 3), tf.bfloat16))
     step.get_concrete_function(tf.TensorSpec((None, 6, 4, 3), tf.bfloat16))
-    monkeypatch.setattr(
-        tf, "fill", lambda shape, value, old=tf.fill: calls.append(shape) or old(shape, value)
-    )
+    fill = tf.fill
+    monkeypatch.setattr(tf, "fill", lambda shape, x: calls.append(shape) or fill(shape, x))
     due = [trace for trace in xla.traces() if trace not in compiled]
     xla.compile_at_once(due)
     # Forward one argument, backward two; sizes that are not known are compiled by the step.
