@@ -94,9 +94,8 @@ def test_applications_have_no_softmax_and_no_preprocessing_whatever_their_argume
     def resnet(include_top=True, weights="imagenet", input_shape=None, classes=1000, **kwargs):
         assert kwargs == {"classifier_activation": None} and weights is None
         layers = tf.keras.layers  # EfficientNetB0 to B7 have no argument against their Rescaling
-        return tf.keras.Sequential(
-            [tf.keras.Input(input_shape), layers.Rescaling(1 / 255, 3), layers.Flatten()]
-        )
+        inputs, rescaling = tf.keras.Input(input_shape), layers.Rescaling(1 / 255, 3)
+        return tf.keras.Sequential([inputs, rescaling, layers.Flatten()])
 
     resnet.__module__ = tf.keras.Model.__module__
     monkeypatch.setattr(tf.keras.applications, "Like", resnet, raising=False)

@@ -19,10 +19,8 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_a_prefix_suggests_the_names_that_start_with_it():
-    with pytest.raises(
-        ValueError,
-        match="'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5' or 'resnet50_v1_slim'",
-    ):
+    names = "'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5' or 'resnet50_v1_slim'"
+    with pytest.raises(ValueError, match=names):
         models.get("resnet50")
 
 
@@ -32,14 +30,10 @@ def test_a_function_with_a_dot_for_its_colon_is_suggested():
 
 
 def test_a_network_of_others_has_no_argument_of_ours():
-    with pytest.raises(
-        ValueError, match="`function` is not an argument .* num_classes, .* name[.]"
-    ):
+    with pytest.raises(ValueError, match="`function` is not an argument .* num_classes, .* name"):
         models.build("keras.applications:ResNet50", function="networks:small")
     with pytest.raises(ValueError, match="did you mean 'networks:small'"):
         models.get("networks.py:small")
-    with pytest.raises(ValueError, match="a whole number of at least 1; .* num_classes=2.5"):
-        models.build("resnet8_v1_pad", num_classes=2.5)
     for name, dtype in [("resnet8_v1_pad", "float17"), ("bidaf", "int32"), ("bidaf", 16)]:
         with pytest.raises(ValueError, match=f"floating-point .* Received: dtype={dtype!r}"):
             models.build(name, dtype=dtype)
@@ -111,9 +105,8 @@ def test_float64_policies_give_float64_logits():
     try:
         for dtype in ("float64", policies.Policy("float64"), None):
             policies.set_global_policy("float32" if dtype else "float64")
-            make = factories.layers(
-                data_format="NHWC", dtype=dtype, synchronized=False, classes=factories.KERAS
-            )
+            settings = {"data_format": "NHWC", "synchronized": False}
+            make = factories.layers(**settings, dtype=dtype, classes=factories.KERAS)
             assert make.to_float32(1.0).compute_dtype == "float64"
             assert SpanLogits(dtype=dtype).compute_dtype == "float64"
             assert SpanLogits(dtype="mixed_bfloat16").compute_dtype == "float32"
@@ -127,10 +120,8 @@ def test_num_classes_and_name_are_used():
     assert models.build("bert_tiny_span", layers=1, name="reader").name == "reader"
 
 
-@pytest.mark.parametrize("classes", [0, -1])
-def test_num_classes_below_1_is_refused(classes):
-    words = (
-        f"`num_classes` should be a whole number of at least 1; for features.*num_classes={classes}"
-    )
+@pytest.mark.parametrize("classes", [0, -1, 2.5])
+def test_num_classes_below_1_or_not_whole_is_refused(classes):
+    words = f"`num_classes` should be a whole number of at least 1; .*num_classes={classes}"
     with pytest.raises(ValueError, match=words):
         models.build("resnet8_v1_pad", num_classes=classes)

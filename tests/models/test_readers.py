@@ -17,23 +17,22 @@ from tests.models import (
 )
 from tests.models.graphs import as_graph
 
-FAMILIES = (
-    *(test_berts, test_bidafs, test_drqas, test_fastfusionnets),
-    *(test_qanets, test_tpu_qanets),
-)
+FAMILIES = {
+    "berts": test_berts,
+    "bidafs": test_bidafs,
+    "drqas": test_drqas,
+    "fastfusionnets": test_fastfusionnets,
+    "qanets": test_qanets,
+    "tpu_qanets": test_tpu_qanets,
+}
 BOTH = pytest.mark.both_kerases
 
 
 def readers(**marks):
     """Parametrizes over the readers; those without marks run in the long mode only."""
-    names = [module.__name__.partition("test_")[2] for module in FAMILIES]
-    return pytest.mark.parametrize(
-        "family",
-        [
-            pytest.param(module, marks=marks.get(name, pytest.mark.long), id=name)
-            for module, name in zip(FAMILIES, names, strict=True)
-        ],
-    )
+    long = pytest.mark.long
+    rows = [pytest.param(FAMILIES[n], marks=marks.get(n, long), id=n) for n in FAMILIES]
+    return pytest.mark.parametrize("family", rows)
 
 
 @readers(berts=(), drqas=(), fastfusionnets=())
@@ -41,12 +40,11 @@ def test_padding_of_contexts_and_questions_does_not_change_logits(family):
     model, inputs = family.reader(), family.texts()
     outputs = as_graph(model)
     expected = outputs(inputs)
-    length = expected.shape[-1]
+    length, reads = expected.shape[-1], networks.family_of(models.get(model.name)).reads
     for context, question in ((1, 0), (0, 3), (9, 5)):
-        more = {"context": (0, context), "question": (0, question)}
         padded = []
-        for name, x in zip(networks.family_of(models.get(model.name)).reads, inputs, strict=True):
-            tokens = more[name.partition("_")[0]]
+        for name, x in zip(reads, inputs, strict=True):
+            tokens = (0, context if name.startswith("context") else question)
             padded.append(np.pad(x, [(0, 0), tokens, *[(0, 0)] * (x.ndim - 2)]))
         logits = outputs(padded)
         np.testing.assert_allclose(logits[:, :, :length], expected, atol=1e-5)

@@ -120,12 +120,7 @@ def test_float32_is_tensorflow_s_operation_bit_for_bit(dtype):
 def test_a_factor_of_an_unknown_number_of_examples_has_its_gradient():
     """The attention layers multiply by activations, whose batch size may be unknown."""
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec((None, 5, 3), tf.bfloat16),
-            tf.TensorSpec((None, 1, 3), tf.bfloat16),
-        ]
-    )
+    @tf.function(input_signature=[tf.TensorSpec((None, n, 3), tf.bfloat16) for n in (5, 1)])
     def gradient(x, factor):
         with tf.GradientTape() as tape:
             tape.watch(factor)

@@ -25,9 +25,8 @@ def test_pooled_pairs_and_their_gradient_equal_tensorflow_s(monkeypatch):
         upstream = tf.cast(RNG.normal(size=(3, rows // 2, columns // 2, 2)), dtype)
         expected = tf.nn.max_pool2d(x, 2, 2, "VALID")
         settings = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID"}
-        gradient = tf.raw_ops.MaxPoolGrad(
-            orig_input=x, orig_output=expected, grad=upstream, **settings
-        )
+        tensors = {"orig_input": x, "orig_output": expected, "grad": upstream}
+        gradient = tf.raw_ops.MaxPoolGrad(**tensors, **settings)
         if layout == "NCHW":
             x, upstream, expected, gradient = (
                 tf.transpose(values, (0, 3, 1, 2)) for values in (x, upstream, expected, gradient)
@@ -73,8 +72,7 @@ def test_a_dropped_branch_does_no_work():
     with tf.GradientTape() as tape:
         outputs = tf.function(layer)([tf.constant(IMAGES), tf.constant(SHORTCUT)], training=True)
     np.testing.assert_array_equal(outputs, SHORTCUT)
-    for old, new in zip(before, inner.get_weights(), strict=True):
-        np.testing.assert_array_equal(old, new)  # the skipped branch did not update its BN
+    np.testing.assert_equal(inner.get_weights(), before)  # a skipped branch updates no BN
     assert not any(np.any(g) for g in tape.gradient(outputs, inner.trainable_variables))
 
 
@@ -159,10 +157,8 @@ def ghost(axis, **kwargs):
 def test_ghost_statistics_are_those_of_groups(axis, traced):
     layer = ghost(axis)
     groups = IMAGES.reshape(2, 2, 8, 8, 3)
-    means, variances = groups.mean((1, 2, 3)), groups.var((1, 2, 3))
-    expected = (groups - means[:, None, None, None]) / np.sqrt(variances + 1e-3)[
-        :, None, None, None
-    ]
+    means, variances = (f((1, 2, 3), keepdims=True) for f in (groups.mean, groups.var))
+    expected = ((groups - means) / np.sqrt(variances + 1e-3)).reshape(IMAGES.shape)
 
     def call(x):
         return layer(x, training=True)
@@ -171,11 +167,10 @@ def test_ghost_statistics_are_those_of_groups(axis, traced):
         shape = [None, None, None, 3] if axis == -1 else [None, 3, None, None]
         call = tf.function(call, input_signature=[tf.TensorSpec(shape)])
     outputs = call(tf.constant(np.moveaxis(IMAGES, -1, axis)))
-    np.testing.assert_allclose(
-        np.moveaxis(outputs, axis, -1), expected.reshape(IMAGES.shape), atol=1e-5
-    )
-    np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * means.mean(0), atol=1e-6)
-    moved = 0.9 + 0.1 * variances.mean(0) * 128 / 127  # of unbiased variances, as in PyTorch
+    np.testing.assert_allclose(np.moveaxis(outputs, axis, -1), expected, atol=1e-5)
+    moved = 0.1 * means.mean((0, 1, 2, 3))
+    np.testing.assert_allclose(tf.identity(layer.moving_mean), moved, atol=1e-6)
+    moved = 0.9 + 0.1 * variances.mean((0, 1, 2, 3)) * 128 / 127  # unbiased, as in PyTorch
     np.testing.assert_allclose(tf.identity(layer.moving_variance), moved, atol=1e-6)
 
 
@@ -257,17 +252,15 @@ def test_whitened_patches_have_no_covariance(axis):
 
 def test_before_adapt_whitening_copies_pixels():
     outputs = image.Whitening()(IMAGES).numpy()
-    patch = IMAGES[:, 2:5, 3:6].reshape(4, 27)
-    np.testing.assert_array_equal(outputs[:, 3, 4], patch)
+    np.testing.assert_array_equal(outputs[:, 3, 4], IMAGES[:, 2:5, 3:6].reshape(4, 27))
 
 
 def test_training_before_adapt_is_refused():
     layer = image.Whitening()
-    images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype("f")
     model = tf.keras.Sequential([tf.keras.Input((8, 8, 3)), layer, tf.keras.layers.Conv2D(1, 1)])
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match="call adapt"):
-        model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)
-    layer.adapt(images)
+        model.fit(IMAGES, np.zeros((4, 8, 8, 1)), verbose=0)
+    layer.adapt(IMAGES)
     model.compile("sgd", "mse")  # the next fit traces the step again
-    model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)
+    model.fit(IMAGES, np.zeros((4, 8, 8, 1)), verbose=0)

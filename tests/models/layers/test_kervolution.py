@@ -17,9 +17,7 @@ def built(power, balance, dtype="float64"):
     return layer
 
 
-@pytest.mark.parametrize(
-    ("power", "outputs"), [(1, [-1.5, 2, 3, 5]), (2, [2.25, 4, 9, 25]), (3, [-3.375, 8, 27, 125])]
-)
+@pytest.mark.parametrize(("power", "outputs"), [(1, [-1.5, 2, 3, 5]), (3, [-3.375, 8, 27, 125])])
 def test_outputs_equal_values_by_hand(power, outputs):
     inputs = tf.constant([-3.5, 0, 1, 3], tf.float64)
     np.testing.assert_array_equal(built(power, 2)(inputs), outputs)

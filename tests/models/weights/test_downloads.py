@@ -14,11 +14,9 @@ def publish(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def publish(content):
-        digest = hashlib.sha256(content).hexdigest()[:8]
-        path = tmp_path / f"resnet8-{digest}.safetensors"
+        path = tmp_path / f"resnet8-{hashlib.sha256(content).hexdigest()[:8]}.safetensors"
         path.write_bytes(content)
-        rows = {"resnet8_v1_pad": path.as_uri()}
-        monkeypatch.setitem(downloads.PUBLISHERS, "someone", rows)
+        monkeypatch.setitem(downloads.PUBLISHERS, "someone", {"resnet8_v1_pad": path.as_uri()})
         return path
 
     return publish
@@ -39,9 +37,8 @@ def test_a_file_is_downloaded_once_and_checked(publish, tmp_path):
 
 def test_what_cannot_be_downloaded_is_said_in_a_line(publish):
     publish(b"x").unlink()
-    with pytest.raises(
-        OSError, match="can't be downloaded .*; save it as .*home.*resnet8-"
-    ) as refused:
+    words = "can't be downloaded .*; save it as .*home.*resnet8-"
+    with pytest.raises(OSError, match=words) as refused:
         models.load_published(models.build("resnet8_v1_pad"), "someone", download=True)
     assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match="`torchvision` does not have; it has resnet18_v1, "):

@@ -89,10 +89,7 @@ def pickled_shape(dimensions):
         (with_shape(4_000, 300), "its tensor 0 has impossible dimensions"),
         (pickled_shape(40_000), "its tensor .* exceeds its storage"),
         (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
-        (
-            zipped(b"\x80\x02Nr" + struct.pack("<I", 2**32 - 1) + b"."),
-            "it stores value 4,294,967,295",
-        ),
+        (zipped(b"\x80\x02Nr" + struct.pack("<I", 2**32 - 1) + b"."), "it stores value 4,294,967"),
         (zipped(b"\x80\x02}N" + b"\x85" * 400_000 + b"Ns."), "a key has more than 1,000 values"),
         (zipped(b"\x80\x04(N" + b"\x85" * 400_000 + b"\x91."), "a key has more than 1,000 values"),
         (zipped(b"(" + b"".join(b"cm\nn%d\n" % n for n in range(2000)) + b"l."), "more than 1,000"),
@@ -212,14 +209,8 @@ def test_the_weights_are_found_in_any_wrapper(tmp_path, monkeypatch, values):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (
-            {"teacher": LAYERS, "student": dict(LAYERS)},
-            "several sets of weights: teacher, student; save",
-        ),
-        (
-            {"epoch": 3, "args": argparse.Namespace()},
-            "no tensors by name; it has epoch .a int., args",
-        ),
+        ({"teacher": LAYERS, "student": dict(LAYERS)}, "several sets of weights: teacher, student"),
+        ({"epoch": 3, "args": argparse.Namespace()}, "no tensors by name; it has epoch .a int., a"),
         ([BASE], "no tensors by name; it has a list; torch.save"),
     ],
 )

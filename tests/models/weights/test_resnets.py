@@ -44,8 +44,7 @@ def logits(weights, images):
         pad = [[0, 0], *[[kernel.shape[0] // 2] * 2] * 2, [0, 0]]
         x = tf.nn.conv2d(tf.pad(x, pad), kernel, stride, "VALID")
         x = (x - weights[f"{bn}.running_mean"]) / np.sqrt(weights[f"{bn}.running_var"] + 1e-5)
-        x = x * weights[f"{bn}.weight"] + weights[f"{bn}.bias"]
-        return x + weights.get(f"{bn}.left_out", 0)
+        return x * weights[f"{bn}.weight"] + weights[f"{bn}.bias"]
 
     x = tf.nn.relu(unit(images, "conv1", "bn1"))
     for stage, stride in ((1, 1), (2, 2), (3, 2)):
@@ -76,19 +75,22 @@ def images():
     return np.random.default_rng(1).normal(size=(2, 32, 32, 3)).astype("f")
 
 
+@pytest.fixture(scope="module")
+def model():
+    return models.build("resnet8_v1_proj")
+
+
 @pytest.mark.both_kerases
-def test_logits_equal_those_of_the_published_network(tmp_path, images):
+def test_logits_equal_those_of_the_published_network(tmp_path, model, images):
     weights = resnet8()
-    model = models.build("resnet8_v1_proj")
     models.load_published(model, write(tmp_path / "x.safetensors", weights))
     expected = logits(weights, images)
     np.testing.assert_allclose(model(images), expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_a_bias_before_bn_is_subtracted_from_its_mean(tmp_path, images):
+def test_a_bias_before_bn_is_subtracted_from_its_mean(tmp_path, model, images):
     weights = resnet8()
     bias = np.linspace(-1, 1, 32, dtype="f")
-    model = models.build("resnet8_v1_proj")
     file = write(tmp_path / "x.safetensors", {**weights, "layer2.0.conv1.bias": bias})
     models.load_published(model, file)
     weights["layer2.0.bn1.running_mean"] = weights["layer2.0.bn1.running_mean"] - bias
@@ -123,11 +125,6 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def model():
-    return models.build("resnet8_v1_proj")
-
-
 @pytest.mark.parametrize(("change", "reason"), WRONG.values(), ids=WRONG)
 def test_another_network_is_refused_in_one_line(tmp_path, model, change, reason):
     before = model.get_weights()
@@ -135,8 +132,7 @@ def test_another_network_is_refused_in_one_line(tmp_path, model, change, reason)
     with pytest.raises(ValueError, match=reason) as refusal:
         models.load_published(model, file)
     assert "\n" not in str(refusal.value) and str(file) in str(refusal.value)
-    for old, new in zip(before, model.get_weights(), strict=True):
-        np.testing.assert_array_equal(old, new)
+    np.testing.assert_equal(model.get_weights(), before)
 
 
 @pytest.mark.parametrize(
@@ -210,16 +206,12 @@ def _old_shapes():
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod.", "model.net."])
-def test_what_all_names_begin_with_falls_away(tmp_path, wrapper):
-    weights = resnet8()
-    plain = write(tmp_path / "plain.safetensors", weights)
-    wrapped = {f"{wrapper}{name}": value for name, value in weights.items()}
-    wrapped |= {"n_averaged": np.ones(1, "f"), "criterion.weight": np.ones(10, "f")}
-    networks = [models.build("resnet8_v1_proj") for _ in range(2)]
-    models.load_published(networks[0], plain)
-    models.load_published(networks[1], write(tmp_path / "wrapped.safetensors", wrapped))
-    for one, other in zip(networks[0].get_weights(), networks[1].get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+def test_what_all_names_begin_with_falls_away(tmp_path, model, images, wrapper):
+    model.set_weights([0 * weight for weight in model.get_weights()])
+    weights = {f"{wrapper}{name}": value for name, value in resnet8().items()}
+    weights |= {"n_averaged": np.ones(1, "f"), "criterion.weight": np.ones(10, "f")}
+    models.load_published(model, write(tmp_path / "wrapped.safetensors", weights))
+    np.testing.assert_allclose(model(images), logits(resnet8(), images), atol=1e-4)
 
 
 def test_a_file_of_two_networks_names_both(tmp_path, model):
