@@ -39,9 +39,8 @@ def problems(member):
 
 def test_every_public_name_and_argument_is_described(caplog):
     extensions = griffe.load_extensions(DOCS["Extension"])
-    package = griffe.load(
-        "dawnbench_tf", search_paths=[ROOT], resolve_aliases=True, extensions=extensions
-    )
+    options = {"search_paths": [ROOT], "resolve_aliases": True}
+    package = griffe.load("dawnbench_tf", **options, extensions=extensions)
     public, pending = {}, [package]
     while pending:
         module = pending.pop()

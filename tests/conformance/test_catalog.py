@@ -101,8 +101,7 @@ def small(name, data_format="NHWC", classes=CLASSES, **overrides):
 
 
 def batch(name, examples=8):
-    size = (examples, side(name), side(name), 3)
-    return np.random.default_rng(0).normal(size=size).astype("f")
+    return np.random.default_rng(0).normal(size=(examples, *[side(name)] * 2, 3)).astype("f")
 
 
 def all_layers(model):
@@ -135,9 +134,8 @@ def test_a_model_is_what_its_row_says(name):
     assert tuple(counts(model)) == (variant.parameters, variant.multiply_adds)
     assert model.input_shape == (None, variant.image_size, variant.image_size, 3)
     assert model.name == name and model.output_shape == (None, variant.num_classes)
-    assert (
-        model.outputs[0].dtype == tf.float32 and len(model.get_layer("features").output.shape) == 2
-    )
+    assert model.outputs[0].dtype == tf.float32
+    assert len(model.get_layer("features").output.shape) == 2
     assert not any(isinstance(layer, KERAS.Lambda) for layer in all_layers(model))
     tf.keras.backend.clear_session()
 
@@ -194,11 +192,8 @@ def test_both_layouts_give_equal_outputs_and_gradients(kind):
         # another sign: gradients differ by 1.1 % in norm.
         assert np.linalg.norm(a - b) <= 0.03 * np.linalg.norm(b)
     if "stochastic" not in kind.name:  # whose draws no two models share
-        wanted, outputs = (
-            kind.model(kind.images, training=True),
-            tf.function(first)(channels_first, training=True),
-        )
-        np.testing.assert_allclose(wanted, outputs, atol=1e-3)
+        outputs = tf.function(first)(channels_first, training=True)
+        np.testing.assert_allclose(kind.model(kind.images, training=True), outputs, atol=1e-3)
 
 
 def test_statistics_move_in_training_only(kind):
@@ -323,8 +318,7 @@ def test_it_trains_a_step_under_two_mirrored_devices(name):
 
 
 def test_no_family_is_named_like_a_variant():
-    families = {models.get(name).family for name in models.names()}
-    assert not families & set(models.names())
+    assert not {models.get(name).family for name in models.names()} & {*models.names()}
 
 
 @pytest.mark.long

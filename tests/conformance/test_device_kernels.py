@@ -28,10 +28,9 @@ def family(name):
 
 
 TRAINED = sorted({*covering(OWN), *covering(OWN, changed_data)})
-CASES = [("training_step", name, "NHWC", recipes.get(name).precision) for name in TRAINED]
-CASES += [
-    ("evaluation_step", name, "NHWC", recipes.get(name).precision) for name in covering(OWN, family)
-]
+STEPS = [("training_step", name) for name in TRAINED]
+STEPS += [("evaluation_step", name) for name in covering(OWN, family)]
+CASES = [(*step, "NHWC", recipes.get(step[1]).precision) for step in STEPS]
 CASES += [
     ("training_step", name, layout, precision)
     for name in ("cifar10/airbench94_muon", "imagenet/resnet50_fastai")
@@ -46,8 +45,7 @@ assert {case[:2] for case in CASES} >= DEFAULT
 
 def case(kind, name, layout, precision):
     usual = (layout, precision) == ("NHWC", recipes.get(name).precision)
-    default = usual and (kind, name) in DEFAULT
-    marks = () if default else pytest.mark.long
+    marks = () if usual and (kind, name) in DEFAULT else pytest.mark.long
     return pytest.param(kind, name, layout, precision, marks=marks)
 
 

@@ -100,17 +100,13 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
 def build_smallest(recipe, monkeypatch):
     """Makes recipes build their networks at the smallest size of the recipe's kind."""
     build, small = networks.build, smallest(recipe.model)
-    monkeypatch.setattr(
-        networks, "build", lambda variant, args, *classes: build(variant, args | small, *classes)
-    )
-
-
-LARGE = 10**8  # parameters; of such readers the family's smaller ones are lowered
+    monkeypatch.setattr(networks, "build", lambda row, args, *rest: build(row, args | small, *rest))
 
 
 def is_large_reader(name):
+    """Whether the family's smaller readers are lowered instead."""
     variant = models.get(recipes.get(name).model)
-    return variant.inputs == "questions" and variant.parameters > LARGE
+    return variant.inputs == "questions" and variant.parameters > 10**8
 
 
 @pytest.mark.long
@@ -140,10 +136,8 @@ def is_lowered_whole(recipe):
         shapes = questions(recipe)
     model = fitting.build(data, jit_compile=True)
     side = recipe.sizes[0]  # of JPEGs, whose size changes from phase to phase
-    batch = [
-        tf.ones([length or side for length in spec.shape], spec.dtype)
-        for spec in tf.nest.flatten(shapes)
-    ]
+    specs = tf.nest.flatten(shapes)
+    batch = [tf.ones([length or side for length in spec.shape], spec.dtype) for spec in specs]
 
     @tf.function(jit_compile=True)
     def step(*values):
@@ -169,13 +163,9 @@ def questions(recipe):
 
 @pytest.mark.long
 def test_the_smallest_compiles_and_runs_under_xla():
-    recipe = recipes.get("digits/resnet8")
-    task = recipe.task_row
-    data = dataset.from_splits(recipe, SPLITS[task.inputs])
-    model = data.network()
+    data = dataset.from_splits(recipes.get("digits/resnet8"), SPLITS["images"])
+    model, count = data.network(), data.recipe.batch_size
     model.compile("sgd", losses.make_loss(data), jit_compile=True)
-    images = tf.random.normal([recipe.batch_size, 32, 32, 3])
-    history = model.fit(
-        images, tf.zeros([recipe.batch_size]), recipe.batch_size, epochs=3, verbose=0
-    )
-    assert history.history["loss"][2] < history.history["loss"][0]
+    images = tf.random.normal([count, 32, 32, 3])
+    loss = model.fit(images, tf.zeros([count]), count, epochs=3, verbose=0).history["loss"]
+    assert loss[2] < loss[0]

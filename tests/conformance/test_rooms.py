@@ -49,10 +49,8 @@ def inside(name, item):
 def test_a_folder_says_what_lives_there_and_a_module_imports_what_its_folder_may():
     faults = []
     for package, path in PACKAGES.items():
-        if (
-            not declared(package, "May import")
-            and "nothing of dawnbench_tf" not in path.read_text()
-        ):
+        silent = "nothing of dawnbench_tf" not in path.read_text()
+        if silent and not declared(package, "May import"):
             faults.append(f"{package} does not say what it may import")
     for name in sorted(set(MODULES) - COMMANDS):
         package = home(name)
@@ -115,13 +113,10 @@ for name in sys.argv[1:]:
 """
     command = [sys.executable, "-c", program, *sorted(COMMANDS)]
     ended = subprocess.run(command, capture_output=True, text=True)
-    texts = {
-        name: (text, loaded) for name, text, loaded in map(json.loads, ended.stdout.splitlines())
-    }
-    assert set(texts) == COMMANDS, ended.stderr
-    assert not [name for name, (text, loaded) in texts.items() if loaded or len(text) <= 100]
-    wide = {name for name, (text, _) in texts.items() if max(map(len, text.splitlines())) > 80}
-    assert not wide
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert {name for name, _, _ in lines} == COMMANDS, ended.stderr
+    assert not [name for name, text, loaded in lines if loaded or len(text) <= 100]
+    assert not [name for name, text, _ in lines if max(map(len, text.splitlines())) > 80]
 
 
 DISTRIBUTIONS = {  # imported name: what is installed, where the two differ
@@ -137,11 +132,10 @@ DISTRIBUTIONS = {  # imported name: what is installed, where the two differ
 
 def required(*extras):
     """Names of what the installed package requires, with these extras; of all with none."""
-    rows = map(Requirement, metadata.requires("dawnbench_tf"))
     environments = [{"extra": extra} for extra in extras]
     return {
         row.name.lower()
-        for row in rows
+        for row in map(Requirement, metadata.requires("dawnbench_tf"))
         if not extras or not row.marker or any(map(row.marker.evaluate, environments))
     }
 
@@ -176,10 +170,8 @@ def test_bazel_s_targets_have_all_files_and_depend_on_what_they_import():
     assert sum(len(srcs) for srcs, _, _ in targets.values()) == len(by_path)
     assert set(by_path) == set(by_name.values())
     data = {path for _, paths, _ in targets.values() for path in paths}
-    others = (
-        set(files(["**/*.*", "models/*.tsv"])) - set(files(["**/*.py", "**/*.pyc"])) - {"py.typed"}
-    )
-    assert data == others
+    python = files(["**/*.py", "**/*.pyc", "py.typed"])
+    assert data == set(files(["**/*.*", "models/*.tsv"])) - set(python)
     assert {name: srcs for name, (srcs, _) in binaries.items()} == {
         name.removesuffix(".py"): [name] for name in map(by_name.get, COMMANDS)
     }
@@ -188,10 +180,9 @@ def test_bazel_s_targets_have_all_files_and_depend_on_what_they_import():
     imported = {name: set() for name in targets}
     for name, path in by_name.items():
         imported[by_path[path]] |= {by_path[by_name[item]] for item in IMPORTS[name] & set(MODULES)}
-    assert {name: deps for name, (_, _, deps) in targets.items()} == {
-        name: deps - {name} for name, deps in imported.items()
-    }
-    TopologicalSorter({name: deps for name, (_, _, deps) in targets.items()}).prepare()
+    stated = {name: deps for name, (_, _, deps) in targets.items()}
+    assert stated == {name: deps - {name} for name, deps in imported.items()}
+    TopologicalSorter(stated).prepare()
 
 
 def test_importing_the_models_changes_nothing_in_the_importer_s_world():

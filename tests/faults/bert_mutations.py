@@ -8,7 +8,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
-from tests.faults.mutations import Kind, _instead, _outcome
+from tests.faults.mutations import Kind, kind_of_files
 from tests.models.weights import test_berts as published
 
 
@@ -37,11 +37,4 @@ def berts(home: Path) -> Kind:
         dataset.from_splits(recipe, encoded._replace(pretrained=file)).adapt(model)
         return "" if [w.shape for w in model.get_weights()] == shapes else "other weights"
 
-    def trial(chosen):
-        path = chosen.choice([vocab, weights, index, numbers])
-        with _instead(chosen, path):
-            other, wrong = _outcome(lambda: look(path))
-        wrong = wrong or other or ""
-        return f"{path.name}: {wrong}" if wrong else ""
-
-    return Kind("published BERTs", trial)
+    return kind_of_files("published BERTs", [vocab, weights, index, numbers], look)

@@ -36,12 +36,8 @@ class Victims:
         self, name: str, operation: int | None = None, action: Any = "kill", epochs: int = 2
     ) -> Ended:
         """Trains in a folder; with a number, is killed or fails at that operation."""
-        request = {
-            "folder": str(self.home / name),
-            "operation": operation,
-            "action": action,
-            "epochs": epochs,
-        }
+        request = {"operation": operation, "action": action, "epochs": epochs}
+        request["folder"] = str(self.home / name)
         assert self._process.stdin and self._process.stdout
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())

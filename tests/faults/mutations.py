@@ -92,6 +92,19 @@ def _instead(chosen: random.Random, path: Path) -> Iterator[None]:
         path.write_bytes(content)
 
 
+@contextlib.contextmanager
+def without_checksum(path: Path) -> Iterator[None]:
+    """Removes a file's checksum inside the body: an earlier version, or a stranger, wrote it."""
+    content = path.read_bytes()
+    values = json.loads(content)
+    del values[files.CHECKSUM]
+    path.write_text(json.dumps(values, indent=1))
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
 def _outcome(read: Callable[[], Any]) -> tuple[Any, str]:
     """Returns a reader's value, or None if it refuses; and the error of its refusal, or ""."""
     begin = time.process_time()  # other work on the machine is not the reader's
@@ -107,6 +120,19 @@ def _outcome(read: Callable[[], Any]) -> tuple[Any, str]:
             wrong = ""
     took = time.process_time() - begin
     return value, wrong or (f"took {took:.1f} s" if took > LONGEST else "")
+
+
+def kind_of_files(name: str, paths: list[Path], look: Callable[[Path], str]) -> Kind:
+    """Damages one of these files; `look` reads it, and returns the error found in its value."""
+
+    def trial(chosen):
+        path = chosen.choice(paths)
+        with _instead(chosen, path):
+            other, wrong = _outcome(lambda: look(path))
+        wrong = wrong or other or ""
+        return f"{path.name}: {wrong}" if wrong else ""
+
+    return Kind(name, trial)
 
 
 # Runs.
@@ -139,9 +165,7 @@ def run_folders(home: Path) -> Kind:
     folder, whole = home / "run", _run_folder(home / "run")
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     kept = run_folder.RunFolder(folder, whole.recipe)
-    states = [
-        files.read_json(path) for path in sorted(folder.glob(f"checkpoint-*/{run_folder.STATE}"))
-    ]
+    states = [files.read_json(path) for path in paths if path.name == run_folder.STATE]
     clocks = [CLOCK, *(state["clock"] for state in states)]
 
     def trial(chosen):
@@ -167,16 +191,9 @@ def run_folders(home: Path) -> Kind:
 
 def _earlier_version(chosen, path, folder, kept):
     """Damages a file without a checksum: other values may be read, but each refusal is one line."""
-    content = path.read_bytes()
-    values = json.loads(content)
-    del values[files.CHECKSUM]
-    path.write_text(json.dumps(values))
-    try:
-        with _instead(chosen, path):
-            looks = [_outcome(lambda: runs.read(folder)), _outcome(kept.newest)]
-            looks.append(_outcome(lambda: kept.read_clock(looks[1][0])))
-    finally:
-        path.write_bytes(content)
+    with without_checksum(path), _instead(chosen, path):
+        looks = [_outcome(lambda: runs.read(folder)), _outcome(kept.newest)]
+        looks.append(_outcome(lambda: kept.read_clock(looks[1][0])))
     return next((f"{path.name}, as of 0.1.0: {wrong}" for _, wrong in looks if wrong), "")
 
 
@@ -190,10 +207,8 @@ def _ours(home: Path) -> None:
     recipe = recipes.get("cifar10/resnet56_tf")
     rows = [{"epoch": n, "hours": n / 7, METRIC: 93.0 + n} for n in (1.0, 2.0)]
     credits = Credits("Ada", "ada@example.org", "p3.2xlarge", "1v100", 3.06)
-    options = RunOptions(credits=credits)
-    run_entry.write(
-        home, run_entry.training_entry(Run(recipe, rows, CLOCK), options, MACHINE, 100.0)
-    )
+    run, options = Run(recipe, rows, CLOCK), RunOptions(credits=credits)
+    run_entry.write(home, run_entry.training_entry(run, options, MACHINE, 100.0))
     facts = {"examples": 10_000, "runtime": "litert", "precision": "int8"}
     run_entry.write(home, run_entry.inference_entry(recipe, credits, MACHINE, 0.5, 94.5, facts))
 
@@ -295,9 +310,8 @@ def archives(home: Path) -> Kind:
                 loaded, wrong = _outcome(lambda: load(path))
         finally:
             cifar10._PER_BATCH = size
-        return (
-            f"{path.name}: {wrong or 'other data'}" if wrong or loaded not in (None, whole) else ""
-        )
+        wrong = wrong or ("" if loaded in (None, whole) else "other data")
+        return f"{path.name}: {wrong}" if wrong else ""
 
     return Kind("archives", trial)
 
@@ -313,27 +327,15 @@ def batches(home: Path) -> Kind:
     return Kind("pickles", trial)
 
 
-SQUAD = {
-    "version": "1.1",
-    "data": [
-        {
-            "title": "T",
-            "paragraphs": [
-                {
-                    "context": f"Ada lived in city {n}, and wrote \u00e9t\u00e9 there in 18{n}.",
-                    "qas": [
-                        {
-                            "id": f"q{n}",
-                            "question": "When did Ada write?",
-                            "answers": [{"text": f"18{n}", "answer_start": 44}],
-                        }
-                    ],
-                }
-                for n in range(10, 16)
-            ],
-        }
-    ],
-}
+def _paragraph(n):
+    answers = [{"text": f"18{n}", "answer_start": 44}]
+    question = {"id": f"q{n}", "question": "When did Ada write?", "answers": answers}
+    context = f"Ada lived in city {n}, and wrote \u00e9t\u00e9 there in 18{n}."
+    return {"context": context, "qas": [question]}
+
+
+PARAGRAPHS = [_paragraph(n) for n in range(10, 16)]
+SQUAD = {"version": "1.1", "data": [{"title": "T", "paragraphs": PARAGRAPHS}]}
 
 
 def texts(home: Path) -> Kind:
@@ -381,19 +383,10 @@ def vectors(home: Path) -> Kind:
             return "" if vocabulary.load(folder) == vocab else "other words"
         read = word_vectors.read(path, "glove.6B.100d", words)
         fits = all(v.shape == (100,) and np.isfinite(v).all() for v in read.values())
-        exact = path is text or (
-            set(read) == words and all((v == 0.25).all() for v in read.values())
-        )
-        return "" if fits and exact else "other vectors"
+        whole_words = set(read) == words and all((v == 0.25).all() for v in read.values())
+        return "" if fits and (path is text or whole_words) else "other vectors"
 
-    def trial(chosen):
-        path = chosen.choice([text, zipped, folder / vocabulary.FILE, cache])
-        with _instead(chosen, path):
-            other, wrong = _outcome(lambda: look(path))
-        wrong = wrong or other or ""
-        return f"{path.name}: {wrong}" if wrong else ""
-
-    return Kind("word vectors", trial)
+    return kind_of_files("word vectors", [text, zipped, folder / vocabulary.FILE, cache], look)
 
 
 def image_shards(home: Path) -> Kind:

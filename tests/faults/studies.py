@@ -1,5 +1,6 @@
 """Studies that are killed, alone or with their runs, and checks of their final state."""
 
+import json
 import os
 import random
 import shutil
@@ -9,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from dawnbench_tf import recipes
 from dawnbench_tf.studies import grid, outcomes, runner, store
 from tests.studies import samples
 
@@ -48,10 +50,6 @@ say("done")
 
 def prepare(home: Path) -> None:
     """Writes the launcher that starts the stand-in."""
-    import json
-
-    from dawnbench_tf import recipes
-
     values = json.dumps(recipes.get("digits/resnet8").values())
     (home / "stand_in.py").write_text(STAND_IN.replace("VALUES", repr(values)))
     launcher = home / "launch"

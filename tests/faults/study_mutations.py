@@ -5,9 +5,8 @@ import io
 import json
 from pathlib import Path
 
-from dawnbench_tf import files
 from dawnbench_tf.studies import grid, grid_files, reports
-from tests.faults.mutations import Kind, _instead, _outcome
+from tests.faults.mutations import Kind, _instead, _outcome, without_checksum
 from tests.studies import samples
 
 
@@ -15,9 +14,8 @@ def studies(home: Path) -> Kind:
     """A damaged grid is planned or refused; a damaged study is reported unchanged, or refused."""
     own, folder = home / "own.toml", home / "study"
     own.write_text(samples.GRID)
-    samples.write(
-        folder, samples.study(trials=1), lambda run: samples.outcome(run.labels, run.seed)
-    )
+    outcome = lambda run: samples.outcome(run.labels, run.seed)  # noqa: E731
+    samples.write(folder, samples.study(trials=1), outcome)
     paths = [own, folder / "study.json", *sorted(folder.glob("*/*/outcome.json"))]
 
     def report():
@@ -30,10 +28,8 @@ def studies(home: Path) -> Kind:
 
     def trial(chosen):
         path = chosen.choice(paths)
-        if path != own and chosen.random() < 0.5:  # as an earlier version, or a stranger, wrote it
-            checked = _without_checksum(path)
-        else:
-            checked = contextlib.nullcontext()
+        unsigned = path != own and chosen.random() < 0.5
+        checked = without_checksum(path) if unsigned else contextlib.nullcontext()
         with checked, _instead(chosen, path):
             if path == own:
                 return _outcome(lambda: grid.plan(grid_files.read(own)))[1]
@@ -46,15 +42,3 @@ def studies(home: Path) -> Kind:
         return "other results" if signed and value != whole else ""
 
     return Kind("studies", trial)
-
-
-@contextlib.contextmanager
-def _without_checksum(path):
-    content = path.read_bytes()
-    values = json.loads(content)
-    values.pop(files.CHECKSUM)
-    path.write_text(json.dumps(values, indent=1))
-    try:
-        yield
-    finally:
-        path.write_bytes(content)

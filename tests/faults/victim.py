@@ -123,9 +123,8 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
 
     def written(checkpoint, path):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        operations.samples.append(
-            (pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd")))
-        )
+        handles = len(os.listdir("/proc/self/fd"))
+        operations.samples.append((pages * os.sysconf("SC_PAGE_SIZE"), handles))
         operations.operation("begin", path)
         done = write(checkpoint, path)
         operations.operation("end", path)
@@ -146,12 +145,11 @@ def _child(request, log):
     output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    operations = Operations(
-        Path(request["folder"]), request.get("operation"), request.get("action")
-    )
+    folder = Path(request["folder"])
+    operations = Operations(folder, request["operation"], request["action"])
     status = 70  # a traceback
     try:
-        status = train(Path(request["folder"]), request.get("epochs", 2), operations)
+        status = train(folder, request["epochs"], operations)
     except BaseException:
         traceback.print_exc()
     answer = {"operations": operations.names, "samples": operations.samples}
