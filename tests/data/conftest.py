@@ -1,6 +1,5 @@
 """CIFAR-10 in its exact published formats, with made-up pixels."""
 
-import io
 import pickle
 import tarfile
 
@@ -51,9 +50,7 @@ def published(tmp_path_factory):
         (root / kind / folder).mkdir(parents=True)
         with tarfile.open(root / f"cifar-10-{kind}.tar.gz", "w:gz", compresslevel=0) as archive:
             for name, batch in made_up().items():
-                content = encode(*batch)
-                (root / kind / folder / pattern.format(name)).write_bytes(content)
-                info = tarfile.TarInfo(f"{folder}/{pattern.format(name)}")
-                info.size = len(content)
-                archive.addfile(info, io.BytesIO(content))
+                path = root / kind / folder / pattern.format(name)
+                path.write_bytes(encode(*batch))
+                archive.add(path, f"{folder}/{path.name}")
     return root

@@ -26,13 +26,7 @@ _PATCHED = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 
 
 class Operations:
-    """A counter of file operations below a folder that kills the process, or fails, at one of them.
-
-    Args:
-      folder: folder whose files count.
-      number: number of the operation at which it fails, from 0; None: none.
-      action: "kill" before it, or the errno to fail with.
-    """
+    """Counts file operations below a folder; before the one with `number`, kills or raises."""
 
     def __init__(self, folder: Path, number: int | None, action: Any):
         self.folder, self.number, self.action = str(folder), number, action

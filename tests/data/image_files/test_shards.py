@@ -46,9 +46,11 @@ def test_an_index_of_other_shards_is_refused(tmp_path):
     with pytest.raises(Refusal, match="train.index.npz: is not of the shards beside it"):
         shards.read(tmp_path, SPLIT)
     (tmp_path / "train-00001-of-00002").write_bytes(b"")
+    names = np.array([b"train-00000-of-00002", b"train-00001-of-00002"])
     for change in ({"files": 7}, {"offsets": 10**9}, {"lengths": -1}, {"labels": [0]}):
-        index = jpeg_index.JpegIndex(tmp_path, *_columns(1, **change))
-        shards.write_index(index, SPLIT)
+        columns = {**dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, 0), **change}
+        rows = [np.resize(value, 1 + isinstance(value, list)) for value in columns.values()]
+        shards.write_index(jpeg_index.JpegIndex(tmp_path, names, *rows), SPLIT)
         with pytest.raises(Refusal, match="train.index.npz: is not of the shards beside it"):
             shards.read(tmp_path, SPLIT)
     (tmp_path / "train.index.npz").write_bytes(b"no index")
@@ -115,13 +117,6 @@ def test_a_pipe_is_refused_and_not_waited_for(name, tmp_path):
     os.mkfifo(tmp_path / name)
     with pytest.raises(Refusal, match=f"{name}: "):
         shards.read(tmp_path, SPLIT)
-
-
-def _columns(examples, **change):
-    """Returns an index of two shards with invalid columns."""
-    columns = {**dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, 0), **change}
-    rows = [np.resize(value, examples + isinstance(value, list)) for value in columns.values()]
-    return np.array([b"train-00000-of-00002", b"train-00001-of-00002"]), *rows
 
 
 def test_train_shards_without_validation_are_refused(tmp_path):
