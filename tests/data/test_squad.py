@@ -219,10 +219,9 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
         load("", **settings)
 
 
-@pytest.mark.parametrize("folder", ["", "nowhere"])
-def test_no_folder_is_refused(folder):
+def test_no_folder_is_refused():
     with pytest.raises(Refusal, match="--data_dir"):
-        load(folder)
+        load("nowhere")
 
 
 def test_a_passage_of_100_000_characters_is_read(folder):

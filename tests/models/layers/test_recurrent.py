@@ -50,18 +50,16 @@ def test_a_fused_lstm_refuses_a_gradient(layer):
 def test_a_fused_lstm_is_one_operation_for_all_tokens(layer):
     fuse(layer)
     call = tf.function(lambda x, mask: layer(x, mask=mask))
-    graph = call.get_concrete_function(
-        tf.TensorSpec((1, None, 3), tf.float32), tf.TensorSpec((1, None), tf.bool)
-    ).graph
+    specs = tf.TensorSpec((1, None, 3)), tf.TensorSpec((1, None), tf.bool)
+    graph = call.get_concrete_function(*specs).graph
     operations = [operation.type for operation in graph.get_operations()]
     assert operations.count("BlockLSTMV2") == 2 and "While" not in operations
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["bidaf_50", pytest.param("drqa", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["bidaf_50", "drqa"])
 def test_a_reader_s_logits_are_equal_when_fused(name):
-    sizes = {"trained_words": 30, "vector_width": 8}
-    model = models.build(name, **sizes)
+    model = models.build(name, trained_words=30, vector_width=8)
     inputs = []
     for read in networks.family_of(models.get(name)).reads:
         axes, dtype = texts.INPUTS[read]
