@@ -41,7 +41,7 @@ def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[
     """Returns a line with the run's folder, and the epoch and clock that it starts from."""
     spent, schedule = seconds_of(recorded), folder.recipe.schedule
     if newest is not None:
-        on = "had ended" if newest.is_last(folder.recipe) else f"goes on after epoch {newest.epochs}"
+        on = "ended" if newest.is_last(folder.recipe) else f"goes on after epoch {newest.epochs}"
         return f"in {folder.path}: {on}, {spent:.1f} s on the clock"
     again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
     late = [n for n in folder.recipe.shape_changes if n >= folder.recipe.epochs]
