@@ -41,11 +41,11 @@ def restore(keeper):
     return keeper.restore(newest)
 
 
-def fit(model_and_saver, first, epochs):
+def fit(model_and_saver, first, epochs, *others):
     model, keeper = model_and_saver
     data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
-    callbacks = [keeper.timer, keeper]
-    return model.fit(data, initial_epoch=first, epochs=epochs, verbose=0, callbacks=callbacks)
+    callbacks = [keeper.timer, keeper, *others]
+    model.fit(data, initial_epoch=first, epochs=epochs, verbose=0, callbacks=callbacks)
 
 
 def everything(model_and_saver):
@@ -56,8 +56,8 @@ def everything(model_and_saver):
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "lookahead"])
 def test_a_restored_run_ends_with_the_very_weights(tmp_path, optimizer):
-    (tmp_path / "whole").mkdir()
     whole = saver(tmp_path / "whole", optimizer)
+    (tmp_path / "whole").mkdir()
     fit(whole, 0, 4)
     fit(saver(tmp_path, optimizer), 0, 2)
     resumed = saver(tmp_path, optimizer)
@@ -100,8 +100,7 @@ DAMAGED = (None, b"", b"[]", b"null", b'{"train":"x"}', b'{"train":NaN}', b'{"tr
 
 
 def test_a_clock_that_is_gone_or_damaged_goes_on_from_the_checkpoint_s(tmp_path, capsys):
-    whole = saver(tmp_path)
-    fit(whole, 0, 1)
+    fit(saver(tmp_path), 0, 1)
     spent = json.loads((tmp_path / "checkpoint-1/state.json").read_text())["clock"]
     assert spent["compile"] > 0
     for content in DAMAGED:
@@ -124,17 +123,14 @@ def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, ca
     assert "checksum differs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "state", "edited", "unlink"])
+@pytest.mark.parametrize("damage", ["flip", "state", "edited", "unlink"])
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, capsys, damage):
     fit(saver(tmp_path), 0, 2)
     path = tmp_path / "checkpoint-2"
     file = next(path.glob("*.data*"))
-    content, state = bytearray(file.read_bytes()), path / "state.json"
-    if damage == "truncate":
-        file.write_bytes(content[:-400])
+    content, state = file.read_bytes(), path / "state.json"
     if damage == "flip":
-        content[len(content) // 2] ^= 1
-        file.write_bytes(content)
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     if damage == "state":
         state.write_text("{")
     if damage == "edited":
@@ -164,17 +160,15 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 
 def test_files_of_strange_kinds_are_one_line_or_swept_away(tmp_path):
-    run_folder.claim(tmp_path, RECIPE)
-    (tmp_path / ".lock").unlink()
+    run_folder.claim(tmp_path, RECIPE).release()
     (tmp_path / ".checkpoint-x").touch()
     (tmp_path / "checkpoint-7").touch()
     (tmp_path / "checkpoint-x").mkdir()
-    run_folder.claim(tmp_path, RECIPE)
-    folder = run_folder.RunFolder(tmp_path, RECIPE)
+    folder = run_folder.claim(tmp_path, RECIPE)
+    folder.release()
     assert not (tmp_path / ".checkpoint-x").exists()
     with pytest.raises(Refusal, match="no checkpoint in it is whole"):
         folder.newest()
-    (tmp_path / ".lock").unlink()
     os.mkfifo(tmp_path / "clock.json")
     with pytest.raises(Refusal, match="clock.json: should be a file"):
         run_folder.claim(tmp_path, RECIPE)
@@ -200,42 +194,27 @@ def test_a_checkpoint_holds_only_regular_files_of_its_own(tmp_path):
 
 
 def test_rows_are_not_written_through_a_link(tmp_path):
-    run_folder.claim(tmp_path, RECIPE)
-    (tmp_path / ".lock").unlink()
+    run_folder.claim(tmp_path, RECIPE).release()
     (tmp_path / "somebody's").write_text("epoch\n")
     (tmp_path / run_folder.ROWS).symlink_to(tmp_path / "somebody's")
     with pytest.raises(Refusal, match="rows.tsv: should be a file; move it away"):
         run_folder.claim(tmp_path, RECIPE)
 
 
-class Stop(tf.keras.callbacks.Callback):
-    """Ends `fit` in an epoch, inside it or at its end."""
-
-    def __init__(self, epoch, inside):
-        super().__init__()
-        self.epoch, self.inside = epoch, inside
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.due = epoch == self.epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.due and self.inside:
-            self.model.stop_training = True
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self.due:
-            self.model.stop_training = True
-
-
-@pytest.mark.parametrize(("inside", "checkpoint", "rows"), [(True, 2, 0), (False, 3, 1)])
+@pytest.mark.parametrize(
+    ("moment", "step", "checkpoint", "rows"),
+    [("on_batch_end", 9, 2, 0), ("on_epoch_end", 12, 3, 1)],
+)
 def test_a_run_that_another_callback_ends_has_its_whole_epochs_and_rows(
-    tmp_path, inside, checkpoint, rows
+    tmp_path, moment, step, checkpoint, rows
 ):
     model, keeper = saver(tmp_path)
     keeper.timer.every, keeper.timer.last_step = 5, 100
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
-    callbacks = [keeper.timer, keeper, Stop(2, inside)]
-    model.fit(data, epochs=9, verbose=0, callbacks=callbacks)
+
+    def stop(*_, logs=None):
+        model.stop_training = keeper.timer.step == step
+
+    fit((model, keeper), 0, 9, tf.keras.callbacks.LambdaCallback(**{moment: stop}))
     newest = keeper.folder.newest()
     assert newest.epochs == checkpoint and len(newest.state["rows"]) == rows
     assert len(keeper.timer.rows) == 1
