@@ -1,8 +1,10 @@
 """A run that is interrupted in its second epoch and then continued."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from dawnbench_tf import run_folder
 from dawnbench_tf.train import train
 
 
@@ -12,11 +14,13 @@ class _Interrupt(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-def continued(whole, folder):
-    """Returns a run of the recipe of `whole`, interrupted and continued; it has the same rows."""
+def check_continued(whole, folder):
+    """Interrupts and continues a run of the recipe of `whole`: it has the same rows and weights."""
     with pytest.raises(KeyboardInterrupt):
         train(whole.recipe, output=folder / "part", callbacks=[_Interrupt()])
     again = train(whole.recipe, output=folder / "part")
     scores = [[(row["epoch"], row["top1Accuracy"]) for row in run.rows] for run in (whole, again)]
     assert scores[0] == scores[1]
-    return again
+    weights = (run_folder.read_weights(run.folder) for run in (whole, again))
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,17 +1,14 @@
 """Training on the hardest examples of each batch: which ones, an interrupted run, refusals."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, strategies, utilization
+from dawnbench_tf.training import fitting, utilization
 from tests.training import interruption, test_phases
 
 # Epochs of 8 batches of 32, which are trained on whole, then of 2 batches of 128.
@@ -66,9 +63,7 @@ def test_a_run_equals_a_written_out_loop(trained):
 
 @pytest.mark.long
 def test_a_run_goes_on_with_the_losses_of_its_checkpoint(trained, tmp_path):
-    again = interruption.continued(trained, tmp_path)
-    for one, other in zip(trained.model().get_weights(), again.model().get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    interruption.check_continued(trained, tmp_path)
 
 
 def test_a_step_counts_the_examples_that_it_trains_on():
@@ -88,9 +83,3 @@ def test_a_step_counts_the_examples_that_it_trains_on():
 def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(Refusal, match=message):
         recipes.get("digits/resnet8", **settings)
-
-
-def test_several_replicas_are_refused():
-    strategy = SimpleNamespace(num_replicas_in_sync=1)  # merges gradients of one, too
-    with pytest.raises(Refusal, match="--hardest=48: is for --strategy=off or one_device"):
-        strategies.check(strategy, RunOptions(strategy="mirrored"), RECIPE)

@@ -100,7 +100,7 @@ def test_rows_and_checkpoints_count_epochs(trained):
 
 @pytest.mark.long
 def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
-    interruption.continued(trained, tmp_path)
+    interruption.check_continued(trained, tmp_path)
 
 
 @pytest.mark.long

@@ -14,42 +14,34 @@ class Terminal(io.StringIO):
         return True
 
 
-def timer():
+def timer(*scores):
     tta = TimeToAccuracy(98, "top1Accuracy", cost_per_hour=3600)
     tta.loss, tta.examples_per_second = 0.5, 1234.5
+    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": score} for score in scores]
     return tta
 
 
 def test_the_line_shows_best_threshold_clock_speed_and_cost():
-    tta = timer()
-    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (97.0, 96.0)]
-    line = progress.format_line(tta, 30)
+    line = progress.format_line(timer(97.0, 96.0), 30)
     assert "top1Accuracy 96.00, best 97.00 of 98" in line and "1,234 examples/s" in line
     assert "  0.0000 h  " in line and re.search(r"\$\d", line)
 
 
 def test_the_best_is_told_where_it_is_not_the_last():
-    tta = timer()
-    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (96.0, 97.0)]
-    assert "top1Accuracy 97.00 of 98" in progress.format_line(tta, 30)
+    assert "top1Accuracy 97.00 of 98" in progress.format_line(timer(96.0, 97.0), 30)
     for threshold, score, text in ((75.9, 75.898, "75.898"), (0.75, 0.7468, "0.7468")):
-        tta.threshold, tta.rows = threshold, [{"epoch": 1, "hours": 0, "top1Accuracy": score}]
+        tta = timer(score)
+        tta.threshold = threshold
         assert f"top1Accuracy {text} of {threshold}" in progress.format_line(tta, 30)  # a miss
 
 
 def test_80_columns_show_score_time_and_loss():
-    tta = timer()
-    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 96.0}]
-    assert "loss 0.500" in progress.format_line(tta, 100, left=7400, epoch_left=3)[:76]
-    tta.rows.insert(0, {"epoch": 1, "hours": 0, "top1Accuracy": 97.0})
-    assert "2:03:20 left" in progress.format_line(tta, 100, left=7400, epoch_left=3)[:76]
+    for scores, text in (([96.0], "loss 0.500"), ([97.0, 96.0], "2:03:20 left")):
+        assert text in progress.format_line(timer(*scores), 100, left=7400, epoch_left=3)[:76]
 
 
-def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for(monkeypatch):
-    tta = timer()
-    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 97.0}]
-    tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 38.4})
-    whole = progress.format_line(tta, 30, left=39.0, epoch_left=3)
+def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for():
+    whole = progress.format_line(timer(97.0, 38.4), 30, left=39.0, epoch_left=3)
     part = terminal.fitted(whole, Terminal())
     assert len(whole) > 80 >= len(part) and whole.startswith(f"{part}  ")
     assert "39 s left" in part and terminal.fitted(whole, io.StringIO()) == whole
@@ -61,7 +53,7 @@ def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
         line = progress.Line(tta, 30, stream)
         line.on_train_batch_end(0)
         line.tick()
-        tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
+        tta.rows += timer(50.0).rows
         line.on_epoch_end(0)
         assert stream.getvalue().count("epoch 0/30") == wanted
         assert stream.getvalue().endswith("\n") and ("\r" in stream.getvalue()) == stream.isatty()
@@ -86,8 +78,7 @@ def test_time_left_is_told_at_the_pace_so_far(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", now)
     tta.restore({"rows": [], "step": 1, "epochs": 0.1})
     line.on_train_batch_end(0)  # at 100 s
-    row = {"epoch": 0.6, "hours": 0, "top1Accuracy": 50.0}
-    tta.restore({"rows": [row], "step": 6, "epochs": 0.6})
+    tta.restore({"rows": timer(50.0).rows, "step": 6, "epochs": 0.6})
     line.on_train_batch_end(5)  # at 110 s: 20 s an epoch; 0.4 to its end, 1.4 to that of all
     assert "28 s left" in stream.getvalue() and "8 s to the epoch's end" in stream.getvalue()
 
@@ -99,10 +90,8 @@ def test_before_the_first_step_the_line_says_what_goes_on():
 
 
 def test_rows_of_an_earlier_process_are_not_shown_again():
-    tta, stream = timer(), io.StringIO()
-    tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
-    line = progress.Line(tta, 30, stream)
-    line.on_train_batch_end(0)
+    stream = io.StringIO()
+    progress.Line(timer(50.0), 30, stream).on_train_batch_end(0)
     assert stream.getvalue() == ""
 
 

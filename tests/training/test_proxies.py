@@ -3,18 +3,15 @@
 test_source_steps.py compares training steps with the author's code.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, strategies, utilization
+from dawnbench_tf.training import fitting, utilization
 from tests.training import interruption
 
 SETTINGS = {"proxy": "resnet8_v1_pad", "batch_size": 64, "train_examples": 256}
@@ -80,10 +77,7 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
     )
-    whole = train(recipe, output=tmp_path / "whole")
-    again = interruption.continued(whole, tmp_path)
-    for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    interruption.check_continued(train(recipe, output=tmp_path / "whole"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +94,3 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
 def test_settings_that_do_not_apply_are_refused(settings, message):
     with pytest.raises(Refusal, match=message):
         recipes.get("digits/resnet8", **settings)
-
-
-def test_several_replicas_are_refused():
-    recipe = recipes.get("digits/resnet8", **SETTINGS)
-    strategy = SimpleNamespace(num_replicas_in_sync=1)  # merges gradients of one, too
-    with pytest.raises(Refusal, match="--proxy=resnet8_v1_pad: is for --strategy=off or one_dev"):
-        strategies.check(strategy, RunOptions(strategy="mirrored"), recipe)

@@ -313,6 +313,13 @@ def test_what_can_t_run_on_the_devices_is_refused(name, options, line):
         strategies.check(tf.distribute.get_strategy(), RunOptions(**options), recipes.get(name))
 
 
+@pytest.mark.parametrize(("name", "value"), [("proxy", "resnet8_v1_pad"), ("hardest", 48)])
+def test_examples_are_not_selected_on_several_devices(name, value):
+    recipe = recipes.get("digits/resnet8", **{name: value})
+    with pytest.raises(Refusal, match=f"--{name}={value}: is for --strategy=off or one_device"):
+        strategies.check(tf.distribute.get_strategy(), RunOptions(strategy="mirrored"), recipe)
+
+
 def test_workers_with_different_numbers_of_gpus_are_refused():
     def devices(*gpus):
         kinds = [["CPU:0", *(f"GPU:{n}" for n in range(count))] for count in gpus]
