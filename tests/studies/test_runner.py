@@ -43,15 +43,19 @@ if os.environ.get("HANG", "none") in flags["output_dir"]:
 """
 
 
+def script(path, text):
+    """Writes a program of a shell, or of what its first line names."""
+    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture
 def template(tmp_path):
     """A launch template that runs the stub in place of `train`."""
-    stand_in = tmp_path / "stand_in.py"
-    stand_in.write_text(STAND_IN)
-    launcher = tmp_path / "launch"
-    launcher.write_text(f'#!/bin/sh\nshift 3\nexec {sys.executable} {stand_in} "$@"\n')
-    launcher.chmod(0o755)
-    return f"{launcher} {{command}}"
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    text = f'shift 3\nexec {sys.executable} {tmp_path}/stand_in.py "$@"'
+    return f"{script(tmp_path / 'launch', text)} {{command}}"
 
 
 def claim(folder, study):
@@ -63,6 +67,31 @@ def claim(folder, study):
 def carry_out(folder, template, **launch):
     study = claim(folder, samples.study(trials=2))
     return Runner(folder, grid.plan(study), False, template=template, **launch).run()
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from dawnbench_tf import terminal
+from dawnbench_tf.studies import grid, runner, store
+from tests.studies import samples
+terminal.show()
+folder, template, trials, jobs = Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:])
+with store.claimed(folder, samples.study(trials=trials)) as study:
+    runner.Runner(folder, grid.plan(study), False, jobs, template).run()
+"""
+
+
+def start(folder, template, trials, jobs=1):
+    """Starts a process that carries out a study."""
+    command = [sys.executable, "-c", PROGRAM, folder, template, str(trials), str(jobs)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, template, capsys):
@@ -129,9 +158,7 @@ def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monk
 
 @pytest.mark.long
 def test_a_run_in_the_background_of_its_launcher_is_waited_for(tmp_path, template):
-    launcher = tmp_path / "background"
-    launcher.write_text('#!/bin/sh\n(sleep 1; "$@") &\n')
-    launcher.chmod(0o755)
+    launcher = script(tmp_path / "background", '(sleep 1; "$@") &')
     by_name = carry_out(tmp_path / "s", f"{launcher} {template}", jobs=2)
     assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
     assert {path.read_text() for path in tmp_path.glob("s/*/*/run/times")} == {"ran\n"}
@@ -139,9 +166,7 @@ def test_a_run_in_the_background_of_its_launcher_is_waited_for(tmp_path, templat
 
 @pytest.mark.parametrize("code", [7, 255])
 def test_a_launcher_that_fails_at_the_first_run_ends_the_study_with_its_reason(tmp_path, code):
-    launcher = tmp_path / "launch"
-    launcher.write_text(f"#!/bin/sh\necho no such node >&2\nexit {code}\n")
-    launcher.chmod(0o755)
+    launcher = script(tmp_path / "launch", f"echo no such node >&2\nexit {code}")
     with pytest.raises(Refusal, match=f"^32/seed-0: exit status {code}: no such node$"):
         carry_out(tmp_path / "s", f"{launcher} {{command}}")
 
@@ -164,27 +189,12 @@ def test_another_run_in_a_run_s_folder_is_no_outcome(tmp_path, template):
 
 def test_an_interrupt_ends_the_runs_and_keeps_what_is_finished(tmp_path, template, monkeypatch):
     monkeypatch.setenv("HANG", "64/seed-0")
-    program = f"""
-import sys
-sys.path.insert(0, {str(tmp_path)!r})
-from dawnbench_tf.studies import grid, runner, store
-from tests.studies import samples
-from pathlib import Path
-folder = Path({str(tmp_path / "s")!r})
-with store.claimed(folder, samples.study(trials=2)) as study:
-    runner.Runner(folder, grid.plan(study), False, template={template!r}).run()
-"""
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "s/64/seed-0/run/times").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGTERM)
+    process = start(tmp_path / "s", template, trials=2)
+    wait_for((tmp_path / "s/64/seed-0/run/times").exists)
+    process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=30)
     assert process.returncode and b"KeyboardInterrupt" in said
-    finished = [
-        str(path.parent.relative_to(tmp_path / "s")) for path in tmp_path.glob("s/*/*/outcome.json")
-    ]
-    assert finished == ["32/seed-0"]
+    assert [*tmp_path.glob("s/*/*/outcome.json")] == [tmp_path / "s/32/seed-0/outcome.json"]
     monkeypatch.delenv("HANG")
     (tmp_path / "s/64/seed-0/run/rows.tsv").unlink()  # the stand-in had written all of it
     assert len(carry_out(tmp_path / "s", template)) == 4
@@ -197,11 +207,8 @@ with store.claimed(folder, samples.study(trials=2)) as study:
     [(0, ["dawnbench_tf.train", "dawnbench_tf.infer"]), (3, ["dawnbench_tf.train"])],
 )
 def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, status, ran):
-    python = tmp_path / "python"
-    python.write_text(
-        f"#!/bin/sh\necho $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}\n"
-    )
-    python.chmod(0o755)
+    text = f"echo $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}"
+    python = script(tmp_path / "python", text)
     monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
     (planned, *_) = grid.plan(samples.study())
     folder = tmp_path / "a b" / planned.name
@@ -228,17 +235,12 @@ def test_a_run_whose_record_failed_is_refused_and_run_again(tmp_path, template, 
 
 
 def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, monkeypatch):
-    python = tmp_path / "python"
-    python.write_text(
-        '#!/bin/sh\n[ $2 = dawnbench_tf.infer ] && echo "infer.py: x: is full" >&2 && exit 1\n'
-        f'shift 2\nexec {template.split()[0]} x x x "$@"\n'
-    )
-    python.chmod(0o755)
+    text = '[ $2 = dawnbench_tf.infer ] && echo "infer.py: x: is full" >&2 && exit 1\nshift 2\n'
+    python = script(tmp_path / "python", f'{text}exec {template.split()[0]} x x x "$@"')
     monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
     study = claim(tmp_path / "s", samples.study(trials=1))
-    running = Runner(tmp_path / "s", grid.plan(study), latency=True)
     with pytest.raises(Refusal, match="x: is full"):
-        running.run()
+        Runner(tmp_path / "s", grid.plan(study), latency=True).run()
     assert not list(tmp_path.glob("s/*/*/outcome.json"))
 
 
@@ -288,20 +290,15 @@ EVERY_SIGN = (
 @pytest.mark.parametrize(
     "shell", ["env {command}", "sh -c {quoted}", "sh -c '\"$@\"' sh {command}"]
 )
-def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
+def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, monkeypatch, shell):
     settings = {"author": EVERY_SIGN, "data_dir": EVERY_SIGN, "hardware": "{quoted}{command}$(id)"}
     level = Level("$(touch X)`touch X`; {quoted} {slot} & touch X", {"batch_size": 32})
     study = samples.study(settings=settings, factors=(Factor("$(touch X)", (level,)),))
     (planned, *_) = grid.plan(study)
-    show = tmp_path / "python"
-    show.write_text(
-        f"#!{sys.executable}\nimport json, sys\njson.dump(sys.argv[1:], open('said', 'w'))\n"
-    )
-    show.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.machine, "python", lambda: [str(show)])
-        folder = tmp_path / planned.name
-        words = runner.build_arguments(planned, folder, shell, 3, timed=False)
+    text = f"#!{sys.executable}\nimport json, sys\njson.dump(sys.argv[1:], open('said', 'w'))\n"
+    show = script(tmp_path / "python", text)
+    monkeypatch.setattr(runner.machine, "python", lambda: [str(show)])
+    words = runner.build_arguments(planned, tmp_path / planned.name, shell, 3, timed=False)
     subprocess.run(words, cwd=tmp_path, check=True)
     said = json.loads((tmp_path / "said").read_text())
     assert said[:2] == ["-m", "dawnbench_tf.train"]
@@ -311,50 +308,23 @@ def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
 
 @pytest.mark.long
 def test_a_killed_study_s_run_is_waited_for_and_never_started_twice(tmp_path, template):
-    slow = tmp_path / "slow"
-    slow.write_text(f'#!/bin/sh\nsleep 1.5\nexec {template.split()[0]} "$@"\n')
-    slow.chmod(0o755)
-    program = f"""
-from pathlib import Path
-from dawnbench_tf.studies import grid, runner, store
-from tests.studies import samples
-folder = Path({str(tmp_path / "s")!r})
-with store.claimed(folder, samples.study(trials=1)) as study:
-    runner.Runner(folder, grid.plan(study), False, 2, "{slow} {{command}}").run()
-"""
-    first = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("s/*/*/log.txt"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    slow = script(tmp_path / "slow", f'sleep 1.5\nexec {template.split()[0]} "$@"')
+    first = start(tmp_path / "s", f"{slow} {{command}}", trials=1, jobs=2)
+    wait_for(lambda: len(list(tmp_path.glob("s/*/*/log.txt"))) == 2)
     first.kill()
-    first.wait()
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    first.communicate()
+    second = start(tmp_path / "s", f"{slow} {{command}}", trials=1, jobs=2)
+    said = second.communicate()[1]
+    assert second.returncode == 0, said
     assert [path.read_text() for path in tmp_path.glob("s/*/*/run/times")] == ["ran\n"] * 2
     assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 2
 
 
 def test_a_run_that_ignores_the_signal_is_killed_at_the_second(tmp_path):
-    deaf = tmp_path / "deaf"
-    deaf.write_text('#!/bin/sh\ntrap "" TERM INT\necho $$ > pid\nwhile :; do sleep 0.1; done\n')
-    deaf.chmod(0o755)
-    program = f"""
-from pathlib import Path
-from dawnbench_tf import terminal
-from dawnbench_tf.studies import grid, runner, store
-from tests.studies import samples
-terminal.show()
-folder = Path("s")
-with store.claimed(folder, samples.study(trials=1)) as study:
-    runner.Runner(folder, grid.plan(study), False, 1, "{deaf} {{command}}").run()
-"""
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    text = f'trap "" TERM INT\necho $$ > {tmp_path}/pid\nwhile :; do sleep 0.1; done'
+    deaf = script(tmp_path / "deaf", text)
+    process = start(tmp_path / "s", f"{deaf} {{command}}", trials=1)
+    wait_for((tmp_path / "pid").exists)
     time.sleep(0.3)  # the runner has noted the run that it started
     process.send_signal(signal.SIGINT)
     assert any(b"Ctrl-C again" in line for line in process.stderr)
