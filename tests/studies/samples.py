@@ -26,40 +26,21 @@ projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
 
 
 def study(**changes):
-    fields = {
-        "name": "sample",
-        "question": "Is it so?",
-        "recipe": "digits/resnet8",
-        "trials": 3,
-        "factors": (
-            Factor("batch size", (Level("", {"batch_size": 32}), Level("", {"batch_size": 64}))),
-        ),
-    }
-    return Study(**{**fields, **changes})
+    fields = {"name": "sample", "question": "Is it so?", "recipe": "digits/resnet8", "trials": 3}
+    levels = Level("", {"batch_size": 32}), Level("", {"batch_size": 64})
+    return Study(**{**fields, "factors": (Factor("batch size", levels),), **changes})
 
 
 def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=98.0, **facts):
     """Returns an outcome whose last row came after `seconds`, at the goal unless it missed it."""
     last = 99.0 if status == outcomes.REACHED else 50.0
-    scores = (40.0, last)
-    rows = [
-        {"epoch": epoch, "hours": seconds * epoch / 2 / 3600, METRIC: score}
-        for epoch, score in enumerate(scores, 1)
-    ]
+    rows = [{"epoch": 1, "hours": seconds / 2 / 3600, METRIC: 40.0}]
+    rows.append({"epoch": 2, "hours": seconds / 3600, METRIC: last})
     reason = "" if status == outcomes.REACHED else f"why it {status}"
     facts = {"examplesPerSecond": 1000.0, "hardware": "2 CPU", "framework": "TensorFlow", **facts}
-    return Outcome(
-        {"recipe": "digits/resnet8", "seed": seed},
-        seed,
-        status,
-        reason,
-        METRIC,
-        goal,
-        rows,
-        {"train": seconds},
-        facts,
-        2 * seconds,
-    )
+    settings, clock = {"recipe": "digits/resnet8", "seed": seed}, {"train": seconds}
+    ended = status, reason, METRIC, goal, rows
+    return Outcome(settings, seed, *ended, clock, facts, wall_seconds=2 * seconds)
 
 
 def write(folder, study, make_outcome):

@@ -1,7 +1,6 @@
 """Grids in TOML files."""
 
 import os
-import re
 
 import pytest
 from hypothesis import given
@@ -18,13 +17,9 @@ def test_a_grid_is_read_as_it_stands(tmp_path):
     planned = grid.plan(study)
     assert study.name == "shortcuts" and study.thresholds == (95, 98) and len(planned) == 8
     assert planned[3].labels == ("128", "projected")
-    recipe = planned[3].recipe
-    assert (recipe.model, recipe.optimizer.learning_rate, recipe.epochs) == (
-        "resnet8_v1_proj",
-        0.05,
-        20,
-    )
-    assert recipe.goal == 98
+    values = planned[3].recipe.values()
+    assert (values["model"], values["learning_rate"]) == ("resnet8_v1_proj", 0.05)
+    assert (values["epochs"], values["threshold"]) == (20, 98)
 
 
 def test_the_figures_that_a_file_may_name_are_those_that_are_drawn():
@@ -37,6 +32,7 @@ def test_the_figures_that_a_file_may_name_are_those_that_are_drawn():
         ("recipe = 3", "recipe=3: should be text"),
         ("trials = 2", "should name a recipe"),
         ("recipe = 'x'\ntrials = 0", "trials=0: should be from 1 to 10,000"),
+        ("recipe = 'x'\ntrials = 10001", "trials=10001: should be from 1 to 10,000"),
         ("recipe = 'x'\ntrails = 3", "trails: did you mean trials?"),
         ("recipe = 'x'\nfigure = 'pie'", "figure=pie: should be one of times"),
         ("recipe = 'x'\nthresholds = ['a']", "should be numbers over 0"),
@@ -77,7 +73,6 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("trials = 1000000000", "trials=1000000000: should be from 1 to 10,000"),
         ("[factors]\n" + MANY, "should come to 1 to 10,000 runs"),
         ("[factors]\nrecipe = [[1, 2]]", "--recipe=1,2: should be text"),
         ("[settings]\nrecipe = 3", "settings.recipe: is named twice"),
@@ -99,11 +94,10 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
 )
 def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path, text, words):
     path = tmp_path / "own.toml"
-    path.write_text(text if text.startswith("trials") else f"trials = 1\n{text}")
-    path.write_text('recipe = "digits/resnet8"\n' + path.read_text())
+    path.write_text(f'recipe = "digits/resnet8"\ntrials = 1\n{text}')
     with pytest.raises(Refusal) as refused:
         grid.plan(grid_files.read(path))
-    assert re.search("|".join(map(re.escape, words.split("|"))), str(refused.value))
+    assert words in str(refused.value)
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
 
 

@@ -47,17 +47,13 @@ def test_five_runs_of_each_are_ranked(tmp_path):
 
 def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path):
     for reached, median in enumerate(("never", ">=10.0 s", "15.0 s")):
-        times = [10.0 * (1 + seed) for seed in range(2)]
-        statuses = [outcomes.REACHED] * reached + [outcomes.MISSED] * 2
-        folder = tmp_path / str(reached)
-        samples.write(
-            folder,
-            samples.study(factors=(), trials=2),
-            lambda run, times=times, statuses=statuses: samples.outcome(
-                (), run.seed, times[run.seed], statuses[run.seed]
-            ),
-        )
-        results = reports.load(folder)
+
+        def outcome(run, reached=reached):
+            status = outcomes.REACHED if run.seed < reached else outcomes.MISSED
+            return samples.outcome((), run.seed, 10.0 * (1 + run.seed), status)
+
+        samples.write(tmp_path / str(reached), samples.study(factors=(), trials=2), outcome)
+        results = reports.load(tmp_path / str(reached))
         assert re.search(rf"baseline +{reached} of 2 +{median} ", reports.format_text(results))
         headings, (cells,) = reports.tabulate(results.highest)
         shown = "did not converge" if median == "never" else median
@@ -132,36 +128,25 @@ def test_every_figure_is_drawn_of_every_kind_of_outcome(name, miss, folder):
     ]
     by_threshold = {t: reports.summaries.summarize(settings, t) for t in results.thresholds}
     study = samples.study(figure=name)
-    drawn = reports.render_svg(
-        results._replace(study=study, settings=settings, by_threshold=by_threshold)
-    )
-    assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")
+    changed = results._replace(study=study, settings=settings, by_threshold=by_threshold)
+    assert ElementTree.fromstring(str(reports.render_svg(changed))).tag.endswith("svg")
 
 
 def test_the_cumulative_factors_are_those_of_figure_3():
-    labels = list(figures._cumulative(rows.STUDIES["paper"]["factors"]))
-    assert labels == [
-        ("-", "-", "-"),
-        ("SD", "-", "-"),
-        ("SD", "4 GPUs", "-"),
-        ("SD", "4 GPUs", "batch x4"),
-    ]
+    labels = ["/".join(row) for row in figures._cumulative(rows.STUDIES["paper"]["factors"])]
+    assert labels == ["-/-/-", "SD/-/-", "SD/4 GPUs/-", "SD/4 GPUs/batch x4"]
 
 
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
     samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
-    samples.write(
-        tmp_path / "b",
-        samples.study(name="other", trials=5),
-        lambda planned: samples.outcome(planned.labels, planned.seed, 100.0 + planned.seed),
-    )
+    slow = lambda run: samples.outcome(run.labels, run.seed, 100.0 + run.seed)  # noqa: E731
+    samples.write(tmp_path / "b", samples.study(name="other", trials=5), slow)
     ours, theirs = reports.load(tmp_path / "five"), reports.load(tmp_path / "b")
     few = reports.compare_studies(reports.load(folder), theirs, ("sample", "other"))
     assert few[0].endswith("other 102.0 s (5 of 5 runs). " + findings.TOO_FEW + ".")
     first, second = reports.compare_studies(ours, theirs, ("sample", "other"))
-    assert first.startswith(
-        "batch size 32: to top1Accuracy 98, sample 22.0 s (5 of 5 runs) and other 1"
-    )
+    line = "batch size 32: to top1Accuracy 98, sample 22.0 s (5 of 5 runs) and other 1"
+    assert first.startswith(line)
     assert "other is 0.22 times as fast" in first and "with probability 0.00" in first
     assert "sample 13.0 s (4 of 5 runs)" in second
     reports.write_page(tmp_path / "both.html", [ours, theirs], [first, second])
@@ -175,22 +160,20 @@ def test_studies_with_nothing_in_common_are_refused(folder):
     results = reports.load(folder)
     with pytest.raises(Refusal, match="no task and threshold in common"):
         reports.compare_studies(results, results._replace(thresholds=(93,)), ("a", "b"))
+    own = [  # of two folders of one's own, both by the recipe own/photos
+        results._replace(study=samples.study(recipe="own/photos", settings={"data_dir": name}))
+        for name in ("photos", "birds")
+    ]
     with pytest.raises(Refusal, match="no task and threshold in common"):
-        own = [  # of two folders of one's own, both by the recipe own/photos
-            results._replace(study=samples.study(recipe="own/photos", settings={"data_dir": name}))
-            for name in ("photos", "birds")
-        ]
         reports.compare_studies(*own, ("a", "b"))
+    other = [s._replace(labels=("x",)) for s in results.settings]
     with pytest.raises(Refusal, match="no setting in common"):
-        other = [s._replace(labels=("x",)) for s in results.settings]
         reports.compare_studies(results, results._replace(settings=other), ("a", "b"))
 
 
 def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
-    factors = (
-        Factor("a", (Level("-", {}), Level("A", {"batch_size": 64}))),
-        Factor("b", (Level("-", {}), Level("B", {"learning_rate": 0.2}))),
-    )
+    levels = Level("A", {"batch_size": 64}), Level("B", {"learning_rate": 0.2})
+    factors = tuple(Factor(level.label.lower(), (Level("-", {}), level)) for level in levels)
 
     def text(misses):
         def outcome(planned):

@@ -12,12 +12,8 @@ from tests.studies import samples
 
 
 def setting(labels, *seconds, **facts):
-    runs = [
-        samples.outcome(labels, seed, s, **facts)
-        if math.isfinite(s)
-        else samples.outcome(labels, seed, 30.0, outcomes.MISSED, **facts)
-        for seed, s in enumerate(seconds)
-    ]
+    ends = [(s, outcomes.REACHED) if s < math.inf else (30.0, outcomes.MISSED) for s in seconds]
+    runs = [samples.outcome(labels, seed, *end, **facts) for seed, end in enumerate(ends)]
     return Setting(labels, runs)
 
 
@@ -60,12 +56,8 @@ FACTORS = tuple(Factor(name, (Level("-", {}), Level(name, {"epochs": 1}))) for n
 @pytest.mark.parametrize(("both", "whole"), [(2.5, 4.0), (math.inf, 0.0)])
 def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
     study = samples.study(factors=FACTORS)
-    settings = [
-        setting(("-", "-"), 10.0),
-        setting(("a", "-"), 5.0),
-        setting(("-", "b"), 4.0),
-        setting(("a", "b"), both),
-    ]
+    times = {("-", "-"): 10.0, ("a", "-"): 5.0, ("-", "b"): 4.0, ("a", "b"): both}
+    settings = [setting(labels, seconds) for labels, seconds in times.items()]
     compared = summaries.composition(study, settings, 98.0)
     assert compared == ({"a": 2, "b": 2.5}, whole, None)  # no interval, of one run each
     several = [Setting(s.labels, s.outcomes * 5) for s in settings]
@@ -106,8 +98,7 @@ def test_a_main_effect_is_over_pairs_that_differ_in_one_level():
     settings[3] = setting(("a", "b"), math.inf)
     assert summaries.main_effects(study, settings, 98.0)["a", "a"] == [2.0, 0.0]
     settings[0] = setting(("-", "-"), math.inf)
-    effects = summaries.main_effects(study, settings, 98.0)
-    assert effects["b", "b"] == [math.inf, 0.0]
+    assert summaries.main_effects(study, settings, 98.0)["b", "b"] == [math.inf, 0.0]
     assert summaries.main_effects(samples.study(), settings[:2], 98.0) == {}
 
 
@@ -123,7 +114,6 @@ def test_held_out_scores_belong_to_the_last_row_and_thresholds_to_the_study_or_t
 def test_a_run_that_ended_at_a_lower_threshold_is_censored_at_a_higher_one():
     lower = samples.outcome(goal=50.0)
     lower = lower._replace(rows=lower.rows[:1] + [{**lower.rows[1], samples.METRIC: 60.0}])
-    assert summaries.status_at(lower, 98.0) == "ended at 50"
     (miss,) = summaries.misses([Setting(("a",), [lower])], 98.0)
     assert miss[1].status == "ended at 50"
     times = Setting(("a",), [lower]).times(98.0)
