@@ -1,8 +1,6 @@
 """Every published entry has a recipe, a network, or a reason."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -16,12 +14,8 @@ TABLE = reproductions.table(recipes.rows().values())
 
 def test_every_published_entry_is_there_once():
     assert list(TABLE) == list(published_entries()) and len(TABLE) == 118
-    named = [
-        item.entry
-        for recipe in recipes.rows().values()
-        for item in recipe.evidence
-        if isinstance(item, Published)
-    ]
+    evidence = [item for recipe in recipes.rows().values() for item in recipe.evidence]
+    named = [item.entry for item in evidence if isinstance(item, Published)]
     others = reproductions.OTHERS.read_text().splitlines()[1:]
     both = named + [line.partition("\t")[0] for line in others]
     assert sorted(both) == sorted(TABLE)
@@ -46,9 +40,8 @@ def test_the_network_has_the_layers_that_the_entry_names():
 def test_the_commands_train_and_time():
     training = TABLE["CIFAR10/train/apple_resnet9_8v100_pytorch"]
     assert training.label == "cifar10/resnet9_apple"
-    assert training.commands == [
-        "dawnbench train --recipe=cifar10/resnet9_apple --data_dir=DIR --output_dir=RUN"
-    ]
+    command = "dawnbench train --recipe=cifar10/resnet9_apple --data_dir=DIR --output_dir=RUN"
+    assert training.commands == [command]
     inference = TABLE["CIFAR10/inference/BAIDU-USA-GAIT_BaiduNet8_1GV100_pytorch"]
     assert inference.recipe == "cifar10/baidunet8"
     assert inference.commands[1:] == ["dawnbench infer --model=RUN"]
@@ -62,9 +55,8 @@ def test_an_entry_is_found_by_a_part_of_its_name_and_a_typo_gets_a_hint():
         reproductions.find("basnet", TABLE)
 
 
-def test_the_command_shows_what_reproduces_an_entry():
-    command = [sys.executable, "-m", "dawnbench_tf.recipes", "--entry=basenet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+def test_the_command_shows_what_reproduces_an_entry(cold_command):
+    done = cold_command("--entry=basenet", program=("-m", "dawnbench_tf.recipes"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "CIFAR10/train/basenet"
     assert "dawnbench train --recipe=cifar10/basenet" in done.stdout
