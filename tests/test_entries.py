@@ -32,7 +32,7 @@ GOOD = {
     "misc": {"batchSize": 128, "learningRate": 0.1, "optimizer": "SGD"},
 }
 ROWS = "epoch\thours\ttop1Accuracy\n1\t1\t93\n2\t2\t94\n"
-FIGURES = {"latency": 1.5, "top1Accuracy": 94.5, "costPerHour": ...}
+FIGURES = {"latency": 1.5, "top1Accuracy": 94.0, "costPerHour": ...}  # just at the threshold
 
 
 def run(*flags, cwd=None):
@@ -62,11 +62,6 @@ def complaints(root, grade=Grade.REVIEW):
 def test_a_good_entry_breaks_no_rule(tmp_path, phase):
     put(tmp_path, phase=phase)
     assert entries.check_tree(str(tmp_path)) == (1, [])
-
-
-def test_inference_just_at_the_threshold_is_good_enough(tmp_path):
-    put(tmp_path, phase="inference", top1Accuracy=94.0)
-    assert not complaints(tmp_path)
 
 
 HEAD = "epoch\thours\ttop1Accuracy\n"
@@ -102,12 +97,7 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
         "top1Accuracy 94 is above top5Accuracy 93",
         {"dataset": "ImageNet", "tsv": f"{HEAD[:-1]}\ttop5Accuracy\n1\t1\t94\t93\n"},
     ),
-    (
-        "embedded",
-        1,
-        "should be in digits",
-        {"misc": {**GOOD["misc"], "recipe": {"task": "digits"}}},
-    ),
+    ("embedded", 1, "should be in digits", {"misc": {"recipe": {"task": "digits"}}}),
     (
         "embedded",
         1,
@@ -143,16 +133,8 @@ OTHERS = [
     ("cost", "at 1.5 ms; is not given", {"misc": {"costPerHour": 3.6}}),
     # 1.275e-6 USD in 1.5 ms are 3.06 USD an hour; these are of 10,000 examples.
     ("machine price", "is 30600 an hour; 1 p3.2xlarge cost 3.06", {"cost": 0.01275}),
-    (
-        "as measured",
-        "latency or score differ from those that were measured",
-        {"misc": {"measuredSha256": "x"}},
-    ),
-    (
-        "whole test",
-        "only 10 of 500 examples were timed",
-        {"misc": {"examples": 10, "testExamples": 500}},
-    ),
+    ("as measured", "latency or score differ from those", {"misc": {"measuredSha256": "x"}}),
+    ("whole test", "only 10 of 500 examples", {"misc": {"examples": 10, "testExamples": 500}}),
 ]
 
 
@@ -229,15 +211,8 @@ def test_every_rule_is_broken_by_some_test():
 def test_the_odd_published_entries_keep_what_was_checked_and_break_the_form():
     assert entries.check_tree(ODD, Grade.CHECKED) == (6, [])
     counts = Counter(rule for rule, *_ in complaints(ODD, Grade.FORM))
-    assert counts == {
-        "file name": 3,
-        "column order": 2,
-        "prices": 1,
-        "inference fraction": 1,
-        "misc": 1,
-        "texts": 1,
-        "written date": 1,
-    }
+    once = ("prices", "inference fraction", "misc", "texts", "written date")
+    assert counts == {"file name": 3, "column order": 2, **dict.fromkeys(once, 1)}
 
 
 @settings(deadline=None, max_examples=200)
@@ -318,9 +293,7 @@ def test_output_for_people_and_for_machines(tmp_path):
 def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, version, line):
     for name in names:
         put(tmp_path, name=name, version=version)
-    files = sorted(
-        tmp_path.glob("CIFAR10/train/*")
-    )  # two files of each entry, which is checked once
+    files = sorted(tmp_path.glob("CIFAR10/train/*"))  # two of each entry, which counts once
     entries.validate([tmp_path, *files], Grade.CHECKED, as_json=False)
     assert capsys.readouterr().err.splitlines()[-1] == line
 
@@ -334,10 +307,7 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
         (["package", "nowhere"], "--author=anonymous: should name who submits"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
-        (
-            ["package", ".", "--author=A"],
-            "--author_email=: should be an address to reach the author",
-        ),
+        (["package", ".", "--author=A"], "--author_email=: should be an address to reach the"),
         (["package", "no", "--instance=p3.2xlarge"], "--instance=p3.2xlarge: is of this machine"),
     ],
 )
@@ -457,19 +427,17 @@ def test_absurd_values_are_violations_and_take_no_board_down(tmp_path, changes):
     assert complaints(tmp_path)
     collected, problems = results.read_tree(tmp_path)
     assert problems or collected[0].reasons or "tsv" not in changes
-    rankings = tables.rank(collected)
-    assert pages.write(tmp_path / "site", rankings, collected).exists()
+    assert pages.write(tmp_path / "site", tables.rank(collected), collected).exists()
 
 
 def test_what_is_not_ready_is_not_packaged(tmp_path):
-    who = ["--author=Ada", "--author_email=ada@example.org"]
     write_entry(tmp_path / "embedded", example("digits"))
-    done = run("package", "embedded", *who, cwd=tmp_path)
+    done = run("package", "embedded", *WHO, cwd=tmp_path)
     assert done.returncode == 1 and "is of a task outside DAWNBench" in done.stderr
     put(tmp_path / "low", HEAD + "1\t1\t93\n")
-    done = run("package", "low", *who, cwd=tmp_path)
+    done = run("package", "low", *WHO, cwd=tmp_path)
     assert done.returncode == 1 and "never reached 94" in done.stderr
     put(tmp_path / "vague", hardware="8 V100", misc={})
-    done = run("package", "vague", *who, cwd=tmp_path)
+    done = run("package", "vague", *WHO, cwd=tmp_path)
     assert done.returncode == 0 and done.stderr.count("reviewers will ask: ") == 4
-    assert not Path(tmp_path / "submission/digits").exists()
+    assert not (tmp_path / "submission/digits").exists()

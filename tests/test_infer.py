@@ -21,10 +21,9 @@ from dawnbench_tf.train import train
 from tests import warm
 
 
-def infer(home, *flags, model="run", python=None, **kwargs):
-    python = python or warm.python()
-    command = [*python, "-m", "dawnbench_tf.infer", f"--model={model}", *map(str, flags)]
-    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=500, **kwargs)
+def infer(home, *flags, model="run", python=None, program=("-m", "dawnbench_tf.infer")):
+    command = [*(python or warm.python()), *program, f"--model={model}", *flags]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=500)
 
 
 # The command, with three of the runtimes: tests/inference tries each of them.
@@ -45,26 +44,16 @@ flags.run(infer.main, infer.Options)
 def timed(trained_digits, tmp_path_factory):
     """The output of --runtime=auto, and its folder."""
     home = tmp_path_factory.mktemp("timed")
-    flags = (
-        "--model=run",
-        "--instance=c5.2xlarge",
-        "--hardware=8 CPU (c5.2xlarge)",
-        "--passes=1",
-        "--batch_sizes=4",
-    )
-    done = subprocess.run(
-        [*warm.python(), "-c", FEW, *flags, "--threads=1", f"--output_dir={home}"],
-        **{"cwd": trained_digits, "capture_output": True, "text": True, "timeout": 300},
-    )
+    flags = ("--instance=c5.2xlarge", "--hardware=8 CPU (c5.2xlarge)", "--passes=1")
+    flags += ("--batch_sizes=4", "--threads=1", f"--output_dir={home}")
+    done = infer(trained_digits, *flags, program=("-c", FEW))
     assert done.returncode == 0, done.stderr[-2000:]
     return home, done
 
 
 def test_auto_takes_the_fastest_that_keeps_the_accuracy(timed):
     _, done = timed
-    lines = [
-        line for line in done.stdout.splitlines() if line[:1] in "* " and "Accuracy" not in line
-    ]
+    lines = [line for line in done.stdout.splitlines() if line[:1] in "* "]
     tried = [line[2:].split() for line in lines if line[2:].split()[0] in runtimes.RUNTIMES]
     assert sorted(row[0] for row in tried) == ["function", "keras", "litert"]
     assert done.stdout.count("not tried") == 0
@@ -89,17 +78,11 @@ def test_auto_tries_every_runtime_and_precision(monkeypatch):
 def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
     home, done = timed
     (path,) = (home / "digits/inference").glob("*.json")
-    assert (
-        str(path) in done.stdout
-        and "entry of a task outside DAWNBench, ranked apart" in done.stdout
-    )
+    assert str(path) in done.stdout
+    assert "entry of a task outside DAWNBench, ranked apart" in done.stdout
     entry = read_entry(path)
-    assert (
-        entry.score >= 98
-        and 0 < entry.latency < 100
-        and entry.misc["device"] == "CPU"
-        and entry.misc["threads"] == 1
-    )
+    assert entry.score >= 98 and 0 < entry.latency < 100
+    assert (entry.misc["device"], entry.misc["threads"]) == ("CPU", 1)
     assert entry.cost == pytest.approx(0.34 * entry.latency / 3_600_000)
     assert entry.misc["p50Ms"] <= entry.misc["p90Ms"] <= entry.misc["p99Ms"]
     assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1
@@ -110,22 +93,16 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
 
 def test_batch_sizes_are_swept_into_a_table_and_a_picture(timed):
     home, done = timed
-    head, *rows = (home / "batch_sizes.tsv").read_text().splitlines()
-    assert head == "batch_size\tlatency_ms\texamples_per_second" and len(rows) == 1
-    for row in rows:
-        size, milliseconds, throughput = map(float, row.split("\t"))
-        assert throughput == pytest.approx(size / milliseconds * 1e3, rel=1e-4)
+    head, row = (home / "batch_sizes.tsv").read_text().splitlines()
+    assert head == "batch_size\tlatency_ms\texamples_per_second"
+    size, milliseconds, throughput = map(float, row.split("\t"))
+    assert throughput == pytest.approx(size / milliseconds * 1e3, rel=1e-4)
     assert (home / "batch_sizes.png").stat().st_size > 5_000 and "examples/s" in done.stdout
 
 
 @pytest.fixture(scope="module")
 def digits(trained_digits):
     return serving.load(trained_digits / "run")
-
-
-def logits(loaded, name, precision):
-    runtime = runtimes.build(name, loaded.served, precision, 2)
-    return [runtime.call(example) for example in loaded.served.examples]
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +114,9 @@ def keras_outputs(digits):
 
 @pytest.mark.parametrize("name", ["litert", "onnx"])
 def test_int8_keeps_the_accuracy_within_a_point(digits, keras_outputs, name):
-    keras, score = (
-        digits.score(outputs)["top1Accuracy"]
-        for outputs in (keras_outputs, logits(digits, name, "int8"))
-    )
+    runtime = runtimes.build(name, digits.served, "int8", 2)
+    outputs = [runtime.call(example) for example in digits.served.examples]
+    keras, score = (digits.score(each)["top1Accuracy"] for each in (keras_outputs, outputs))
     assert abs(score - keras) <= 1.0
 
 
@@ -198,13 +174,9 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
         (["--model=."], ".: holds no run.json; should be the --output_dir of a training run"),
         (["--model="], "--model=: should be the --output_dir of a training run"),
         (["--task=squad"], "--task=squad: run holds a run of digits"),
-        (["--task=cifar"], "--task=cifar: run holds a run of digits"),
         (["--threads=4096"], "--threads=4096: should be at most the "),
         (["--runtime=lite"], "flag --runtime=lite"),
-        (
-            ["--runtime=litert", "--precision=bfloat16"],
-            "--precision=bfloat16: litert has only float",
-        ),
+        (["--runtime=litert", "--precision=bfloat16"], "--precision=bfloat16: litert has only "),
         (["--instance=p3.2xlarge", "--cost_per_hour=1"], "and --cost_per_hour both give a price"),
         (["--cost_per_hour=-1"], "--cost_per_hour=-1.0: should be over 0"),
         (["--batch_sizes=0"], "--batch_sizes=0: should be at least 1"),
@@ -218,34 +190,18 @@ def test_bad_input_is_one_line(trained_digits, flags, words):
 
 
 def test_a_model_file_is_refused_and_not_opened(tmp_path):
-    name = "model.pkl"  # no suffix makes a difference
-    (tmp_path / name).write_bytes(b"\x80\x04cposix\nsystem\n(S'touch owned'\ntR.")
-    done = infer(tmp_path, model=name)
-    words = f"--model={name}: is a file; models are not opened from files, which may hold code"
+    (tmp_path / "model.pkl").write_bytes(b"\x80\x04cposix\nsystem\n(S'touch owned'\ntR.")
+    done = infer(tmp_path, model="model.pkl")
+    words = "--model=model.pkl: is a file; models are not opened from files, which may hold code"
     assert done.returncode == 1 and words in done.stderr and not (tmp_path / "owned").exists()
 
 
-def spoil(run, damage):
-    """Damages a run's weights."""
-    checkpoints = sorted(run.glob("checkpoint-*"))
-    if damage == "missing":
-        for path in checkpoints:
-            shutil.rmtree(path)
-        return
-    file = checkpoints[-1] / "weights.npz"
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [("missing", "holds no checkpoint"), ("truncated", "damaged; it is not what was written")],
-)
-def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, damage, words):
-    shutil.copytree(trained_digits / "run", tmp_path / "run")
-    spoil(tmp_path / "run", damage)
+def test_a_run_without_weights_is_refused(trained_digits, tmp_path):
+    ignored = shutil.ignore_patterns("checkpoint-*")
+    shutil.copytree(trained_digits / "run", tmp_path / "run", ignore=ignored)
     done = infer(tmp_path, "--runtime=function")
-    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "holds no checkpoint" in done.stderr
 
 
 def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
@@ -253,10 +209,8 @@ def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
     path = tmp_path / "run/run.json"
     files.write_json(path, {**files.read_json(path), "model": "resnet20_v1_pad"})
     done = infer(tmp_path, "--runtime=function", python=[sys.executable])
-    assert (
-        done.returncode == 1
-        and "its weights are of another model than its resnet20_v1_pad" in done.stderr
-    )
+    words = "its weights are of another model than its resnet20_v1_pad"
+    assert done.returncode == 1 and words in done.stderr
 
 
 def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
@@ -293,14 +247,9 @@ def test_batch_sizes_before_one_that_fails_are_kept(trained_digits, tmp_path, mo
 
     monkeypatch.setattr(batch_sizes, "sweep", sweep)
     monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)
-    options = infer_command.Options(
-        model=str(trained_digits / "run"),
-        runtime="function",
-        examples=5,
-        passes=1,
-        batch_sizes=(1, 2),
-        output_dir=str(tmp_path),
-    )
+    model, output = str(trained_digits / "run"), str(tmp_path)
+    few = {"examples": 5, "passes": 1, "batch_sizes": (1, 2)}
+    options = infer_command.Options(model=model, runtime="function", output_dir=output, **few)
     with pytest.raises(Refusal, match="^/proc/none: can't be written"):  # before it is timed
         infer_command.infer(dataclasses.replace(options, output_dir="/proc/none"))
     with pytest.raises(Refusal, match="can't run the model"):
