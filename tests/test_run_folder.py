@@ -22,12 +22,8 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 
 
 def test_the_same_recipe_is_let_in_and_another_is_not(tmp_path):
-    run_folder.claim(tmp_path, RECIPE)
-    for lock in tmp_path.glob(".lock"):
-        lock.unlink()  # this process still holds the first claim's
-    run_folder.claim(tmp_path, replace(RECIPE, evidence=()))
-    for lock in tmp_path.glob(".lock"):
-        lock.unlink()
+    run_folder.claim(tmp_path, RECIPE).release()
+    run_folder.claim(tmp_path, replace(RECIPE, evidence=())).release()
     with pytest.raises(Refusal, match="with seed=0, not 1; name another folder"):
         run_folder.claim(tmp_path, replace(RECIPE, seed=1))
 
@@ -59,8 +55,7 @@ def test_a_folder_whose_path_is_not_utf_8_is_refused_and_not_made(tmp_path):
 
 
 def test_more_epochs_of_a_run_that_has_not_ended_are_refused(tmp_path):
-    run_folder.claim(tmp_path, RECIPE)
-    (tmp_path / ".lock").unlink()
+    run_folder.claim(tmp_path, RECIPE).release()
     line = f"^--epochs=60: {tmp_path} holds a run with epochs=30 that has not ended; go on with it"
     with pytest.raises(Refusal, match=line):
         run_folder.claim(tmp_path, replace(RECIPE, epochs=60), replaced=["epochs"])
@@ -77,9 +72,8 @@ def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
     assert claim.recipe.epochs == 60 and (tmp_path / "run.json").read_bytes() == before
     claim.record(claim.recipe, {})
     claim.release()
-    assert runs.recipe_of(tmp_path).epochs == 60 and run_folder.owner_of(
-        tmp_path
-    ).epochs_before == [2]
+    assert runs.recipe_of(tmp_path).epochs == 60
+    assert run_folder.owner_of(tmp_path).epochs_before == [2]
 
 
 def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):

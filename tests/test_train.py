@@ -19,10 +19,8 @@ QUICK = ("--epochs=2", "--output_dir=out", "--threshold=100", *FAST)
 
 
 def rows(folder):
-    lines = (folder / "rows.tsv").read_text().splitlines()
-    return [
-        line.split("\t")[::2] for line in lines
-    ]  # epoch and accuracy; hours differ from run to run
+    """Epochs and accuracies of a run; hours differ from run to run."""
+    return [line.split("\t")[::2] for line in (folder / "rows.tsv").read_text().splitlines()]
 
 
 def entry_of(run):
@@ -56,9 +54,8 @@ def test_a_finished_run_is_told_again_and_trains_nothing(command, trained_digits
     assert again.returncode == 0 and "epoch 1/" not in again.stderr
     entry_again, lines_again = entry_of(tmp_path / "out")
     assert lines_again == lines and entry_again["timestamp"] == "2026-01-31"  # it trained then
-    assert train._new_folder(recipes.get("digits/resnet8")) != train._new_folder(
-        recipes.get("digits/resnet8")
-    )
+    recipe = recipes.get("digits/resnet8")
+    assert train._new_folder(recipe) != train._new_folder(recipe)
     once, more = (item["misc"]["clockSeconds"] for item in (entry, entry_again))
     assert more["load"] == once["load"] and more["import"] == once["import"]
 
@@ -66,9 +63,8 @@ def test_a_finished_run_is_told_again_and_trains_nothing(command, trained_digits
 def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
     done = command("--epochs=1.5", "--output_dir=out", *FAST)
     assert done.returncode == 3
-    rows = (tmp_path / "out/rows.tsv").read_text().splitlines()
-    epochs = [float(row.split("\t")[0]) for row in rows[1:]]
-    assert epochs == [1, 1.52381]  # 32 of 21 steps: half an epoch is rounded up
+    epochs = [epoch for epoch, _ in rows(tmp_path / "out")[1:]]
+    assert epochs == ["1", "1.52381"]  # 32 of 21 steps: half an epoch is rounded up
     assert "did not converge: best top1Accuracy" in done.stdout and "not an entry" in done.stdout
     assert not (tmp_path / "out/digits").exists()
     assert len(list((tmp_path / "out/not_an_entry/digits/train").iterdir())) == 2
@@ -121,7 +117,6 @@ def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command
 
 
 MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")
-CPUS = ("--logical_cpus=2",)
 WORKERS = ("--strategy=multi_worker_mirrored",)
 CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
 
@@ -133,16 +128,12 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
         ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
         (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
         ((*MIRRORED, "--batch_size=63"), "--batch_size=63: should divide by the 2 replicas; 62"),
-        (CPUS, "--logical_cpus=2: should have --strategy=mirrored as well"),
+        (("--logical_cpus=2",), "--logical_cpus=2: should have --strategy=mirrored as well"),
         ((*MIRRORED, "--jit_compile"), "--jit_compile=true: XLA can't compile one step for 2 CPU"),
         (("--instance=p9.huge",), "--instance=p9.huge: is not known; --instance=? lists"),
         ((*WORKERS, "--instance=p3.2xlarge"), "--instance=p3.2xlarge: is one machine's price"),
-        (("--strategy=parameter_server",), "flag --strategy=parameter_server: value should be"),
         (("--strategy=tpu",), "--tpu=local: no TPU found there"),
-        (
-            ("--strategy=tpu", "--tpu=grpc://localhost:1"),
-            "--tpu=grpc://localhost:1: should be grpc",
-        ),
+        (("--strategy=tpu", "--tpu=grpc://a:1"), "--tpu=grpc://a:1: should be grpc"),
         (("--strategy=tpu", "--tpu=mine"), "--tpu=mine: can't be used"),
         (WORKERS, "--strategy=multi_worker_mirrored: give --worker_hosts"),
         ((*WORKERS, "--worker_hosts=a"), "--worker_hosts=a: 'a' should be HOST:PORT"),
@@ -158,11 +149,7 @@ def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"dawnbench train: {line}") and "Traceback" not in done.stderr
-    assert (
-        not list(tmp_path.rglob("*.json"))
-        or "diverged" in line
-        or (tmp_path / "out/run.json").exists()
-    )
+    assert not list(tmp_path.rglob("*.json")) or "diverged" in line
 
 
 @pytest.mark.long
@@ -186,13 +173,9 @@ def test_another_recipe_in_the_folder_is_refused_and_nothing_overwritten(
 
 
 def start(tmp_path, *flags):
-    return subprocess.Popen(
-        [*warm.python(), "-m", "dawnbench_tf.train", *flags],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*warm.python(), "-m", "dawnbench_tf.train", *flags]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=tmp_path, text=True, **pipes)
 
 
 def wait_for(path, process):
@@ -234,14 +217,13 @@ def whole(tmp_path_factory):
         (signal.SIGINT, 130, "checkpoint-2"),
     ],
 )
-def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status, after):
+def test_a_run_that_dies_goes_on_to_the_same_rows(command, tmp_path, whole, death, status, after):
     end(start(tmp_path, *LONG), tmp_path / "out" / after, death, status)
     spent = json.loads((tmp_path / "out/clock.json").read_text())
-    again = start(tmp_path, "--output_dir=out")
-    _, error = again.communicate()
-    assert again.returncode == 3, error
+    again = command("--output_dir=out")
+    assert again.returncode == 3, again.stderr
     assert rows(tmp_path / "out") == whole
-    assert "epoch 1/" not in error  # it went on, it did not begin again
+    assert "epoch 1/" not in again.stderr  # it went on, it did not begin again
     clock = json.loads((tmp_path / "out/clock.json").read_text())
     assert clock["train"] > spent["train"] > 0 and clock["load"] > spent["load"] * 1.2
     lines = (tmp_path / "out/rows.tsv").read_text().splitlines()[1:]
@@ -285,7 +267,7 @@ def test_two_processes_in_one_folder(tmp_path, command):
 
 
 @pytest.mark.long
-def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+def test_a_full_disk_is_one_line_and_loses_nothing(command, tmp_path):
     program = """
 import resource, sys
 from dawnbench_tf import flags, train
@@ -293,18 +275,12 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # weights and mom
 sys.argv[0] = "train.py"
 flags.run(train.main, train.Options, replaces=train.Recipe)
 """
-    done = subprocess.run(
-        [*warm.python(), "-c", program, *LONG], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 1, done.stderr
-    assert (
-        "out: can't be written" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
-    )
+    done = command(*LONG, program=("-c", program))
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert "out: can't be written" in done.stderr.splitlines()[-1]
     assert not list((tmp_path / "out").glob("*checkpoint-*"))
     assert rows(tmp_path / "out")[1][0] == "1"
-    again = start(tmp_path, *LONG)
-    again.communicate()
-    assert again.returncode == 3
+    assert command(*LONG).returncode == 3
 
 
 def test_tensorboard_and_profile_are_written(command, tmp_path):
@@ -323,10 +299,8 @@ def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_
     done = command("my.toml", "--output_dir=out", "--seed=3", *FAST)
     assert done.returncode == 0 and "own/quick: resnet8_v1_pad" in done.stderr, done.stderr
     values = json.loads((tmp_path / "out/run.json").read_text())
-    assert [values[key] for key in ("name", "task", "epochs", "seed")] == [
-        *("own/quick", "digits"),
-        *(1, 3),
-    ]
+    keys = ("name", "task", "epochs", "seed")
+    assert [values[key] for key in keys] == ["own/quick", "digits", 1, 3]
     (tmp_path / "my.toml").write_text(text + "batch_size = 32")
     refused = command("--recipe=my.toml", "--output_dir=out", "--seed=3", *FAST)
     assert "holds a run of own/quick with batch_size=64, not 32" in refused.stderr
@@ -364,8 +338,8 @@ def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
     assert command(*QUICK, *own, "--epochs=1").returncode == 3
     recorded = json.loads((tmp_path / "out/run.json").read_text())["options"]
     assert recorded.pop("cost_per_hour") == 0.34
-    wanted = {"author": "Ada L.", "instance": "c5.2xlarge", "steps_per_execution": 7}
-    assert recorded == {**wanted, "hardware": "it", "peak_tflops": 1.0}
+    wanted = {"author": "Ada L.", "instance": "c5.2xlarge", "hardware": "it"}
+    assert recorded == {**wanted, "steps_per_execution": 7, "peak_tflops": 1.0}
     longer = command("--output_dir=out", "--epochs=2", "--cost_per_hour=3.6")
     assert longer.returncode == 3, longer.stderr
     words = "--steps_per_execution=7 --peak_tflops=1.0 '--author=Ada L.' --hardware=it, as it began"
@@ -379,10 +353,8 @@ def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
 def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_recorded(
     command, tmp_path
 ):
-    run_folder.claim(
-        tmp_path / "out", recipes.get("cifar10/resnet20_tf"), options={"data_dir": "/no"}
-    )
-    (tmp_path / "out/.lock").unlink()
+    recipe = recipes.get("cifar10/resnet20_tf")
+    run_folder.claim(tmp_path / "out", recipe, options={"data_dir": "/no"}).release()
     for flags, folder in (((), "/no"), (("--data_dir=other",), "other")):
         done = command("--output_dir=out", *flags)
         assert f"dawnbench train: --data_dir={folder}: does not exist" in done.stderr, done.stderr
