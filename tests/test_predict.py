@@ -38,9 +38,7 @@ def ask(home, *flags, model="run", question="Where does Ada live now?", python=N
     arguments = (f"--model={model}", "--context_file=passage.txt", *flags)
     command = [*(python or warm.python()), "-m", "dawnbench_tf.predict", *arguments]
     command += [question] * bool(question)
-    return subprocess.run(
-        command, cwd=home, capture_output=True, text=True, timeout=300, input=input
-    )
+    return subprocess.run(command, cwd=home, input=input, capture_output=True, text=True)
 
 
 def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
@@ -114,7 +112,7 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     monkeypatch.setattr(reader, "_forward", lambda _: logits)
     answers = reader.answers(PASSAGE, "Where does Ada live?", 99)
     spans = [(i, j) for i in range(count) for j in range(i, count)]
-    spans.sort(key=lambda span: -logits[0, 0, span[0]] - logits[0, 1, span[1]])
+    spans.sort(key=lambda span: -logits[0, [0, 1], span].sum())
     expected = []
     while spans:
         i, j = spans[0]
@@ -125,9 +123,7 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
         with pytest.raises(ValueError, match="should be at least 1. Received: .*=(0|-1)"):
             reader.answers(PASSAGE, "Where does Ada live?", **wrong)
     # A combining accent is a token. It belongs to the answer that ends before it.
-    monkeypatch.setattr(
-        reader, "_forward", lambda _: np.array([[[9, 0, 8], [9, 0, 8]]], np.float32)
-    )
+    logits = np.array([[[9, 0, 8], [9, 0, 8]]], np.float32)
     answers = reader.answers("Jose\u0301 owns", "Who?", 3)
     assert [answer.text for answer in answers] == ["Jose\u0301", "owns"]
 
@@ -162,15 +158,12 @@ def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
     assert done.returncode == 1 and done.stderr.strip().splitlines()[-1].endswith(words)
 
 
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [("vocabulary.json", "vocabulary.json: can't be read"), ("run.json", "holds no run.json")],
-)
-def test_a_damaged_run_is_one_line(trained, tmp_path, file, words):
+def test_a_damaged_run_is_one_line(trained, tmp_path):
     shutil.copytree(trained, tmp_path / "home")
-    (tmp_path / "home/run" / file).unlink()
+    (tmp_path / "home/run/vocabulary.json").unlink()
     done = ask(tmp_path / "home")
-    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "vocabulary.json: can't be read" in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +187,7 @@ def photos(tmp_path_factory):
 
 def classify(home, *arguments):
     command = [*warm.python(), "-m", "dawnbench_tf.predict", f"--model={home / 'run'}", *arguments]
-    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=home, capture_output=True, text=True)
 
 
 def test_probabilities_are_the_model_s_for_the_test_images(photos, tmp_path):
