@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from dawnbench_tf import doctor, flags, machine, terminal, train
+from dawnbench_tf import doctor, flags, machine, recipes, terminal, train
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
@@ -64,16 +64,14 @@ def test_helpfull_shows_a_flag_for_every_setting_in_its_group(cold_command):
 
 
 def test_help_is_short_and_says_where_the_rest_is(cold_command):
-    text = cold_command("--help").stdout
+    ended = [cold_command(flag) for flag in ("--help", "--helpshort")]
+    text = ended[0].stdout
+    assert all((each.returncode, each.stdout) == (0, text) for each in ended)
     assert text.count("\n") <= 40 and "--helpfull has" in text
     assert {name for names in flags_of(text).values() for name in names} == set(train.COMMON)
     text = cold_command("--task=folder", "--help").stdout
     own = {name for names in flags_of(text).values() for name in names} - set(train.COMMON)
     assert own == set(train.OWN_DATA) >= {"model", "validation_share", "image_sizes", "pretrained"}
-
-
-def test_asked_for_help_a_command_ends_well(cold_command):
-    assert cold_command("--help").returncode == cold_command("--helpshort").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -85,16 +83,10 @@ def test_asked_for_help_a_command_ends_well(cold_command):
         ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),
         ("--noflip=1", "--noflip=1 does not take an argument"),
         ("--flip=maybe", "flag --flip=maybe: should be true or false"),
-        ("recipe=x", "recipe=x: not a flag; flags are written --name=value"),
-        (
-            "--recipe=digits/resnet",
-            "--recipe=digits/resnet: no such recipe; did you mean digits/resnet8?",
-        ),
         ("--model=bidaf", "--model=bidaf: takes questions, and digits has images"),
         ("--author_email=foo", "--author_email=foo: should be an address: NAME@HOST"),
         ("--author=a\tb", "--author=a\\tb: should be text on one line"),
         ("--profile_steps=9,3", "--profile_steps=9,3: should be FIRST,LAST"),
-        ("--threshold=101", "--threshold=101.0: top1Accuracy should be over 0, at most 100"),
     ],
 )
 def test_a_wrong_flag_is_one_line_and_status_1(cold_command, flag, line):
@@ -104,8 +96,6 @@ def test_a_wrong_flag_is_one_line_and_status_1(cold_command, flag, line):
 
 
 def test_flags_replace_only_what_they_name(monkeypatch):
-    from dawnbench_tf import recipes
-
     argv = ["train.py", "--recipe=cifar10/resnet56_tf", "--epochs=3", "--schedule_epochs=1,2,2.5"]
     monkeypatch.setattr(sys, "argv", argv)
     monkeypatch.setattr(flags.app, "run", lambda main, flags_parser: flags_parser(argv))
