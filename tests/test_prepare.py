@@ -45,9 +45,8 @@ def prepare(raw, out, *flags):
 
 def test_interrupted_it_goes_on_and_what_it_makes_is_read(raw, tmp_path):
     out = tmp_path / "out"
-    begun = subprocess.Popen(
-        prepare(raw, out, "--examples_per_shard=500"), stderr=subprocess.PIPE, text=True
-    )
+    command = prepare(raw, out, "--examples_per_shard=500")
+    begun = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while len(list(out.glob("train-*"))) < 3:
         assert begun.poll() is None
         time.sleep(0.05)
@@ -56,9 +55,7 @@ def test_interrupted_it_goes_on_and_what_it_makes_is_read(raw, tmp_path):
     assert begun.returncode == 130 and "to continue: dawnbench prepare --" in errors
     kept = {path: path.stat().st_mtime_ns for path in out.glob("train-*")}
     assert 3 <= len(kept) < 19
-    done = subprocess.run(
-        prepare(raw, out, "--examples_per_shard=500"), capture_output=True, text=True
-    )
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and "images a second" not in done.stderr, done.stderr
     assert f"train with --data_dir={out}" in done.stderr
     assert all(path.stat().st_mtime_ns == kept[path] for path in kept)

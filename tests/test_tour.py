@@ -21,9 +21,8 @@ def outputs(notebook):
 
 def test_every_name_in_the_tour_is_one_of_the_library():
     """Other tests cover the calls of each cell. The long mode runs the cells."""
-    first, *cells = [
-        cell.source for cell in nbformat.read(TOUR, as_version=4).cells if cell.cell_type == "code"
-    ]
+    notebook = nbformat.read(TOUR, as_version=4)
+    first, *cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     names = {}
     exec(first, names)
     nodes = [node for cell in cells for node in ast.walk(ast.parse(cell))]

@@ -23,10 +23,8 @@ print("tensorflow" in sys.modules, file=sys.stderr)
 sys.exit(3)
 """
     command = [*warm.python(), "-c", program, "a b"]
-    environment = {**os.environ, "WORD": "w"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, input="in", capture_output=True, text=True
-    )
+    own = {"cwd": tmp_path, "env": {**os.environ, "WORD": "w"}, "input": "in"}
+    done = subprocess.run(command, **own, capture_output=True, text=True)
     assert done.stdout == f"{tmp_path} w ['a b'] in\n"
     assert (done.stderr, done.returncode) == ("True\n", 3)
 
