@@ -1,7 +1,6 @@
 """The command `estimate` and its function: real steps, failures, files."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -49,7 +48,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags,
 def test_the_digits_are_estimated_from_steps_of_them(warmed, capfd):
     terminal.show(False)
     options = RunOptions(peak_tflops=1, credits=Credits(cost_per_hour=36.0))
-    row = estimate.estimate(recipes.get("digits/resnet8"), options, 2)
+    row = estimate.estimate(DIGITS, options, 2)
     assert capfd.readouterr() == ("", "")
     assert not row.generated and row.runs == row.reached == 10 and row.epochs == 10.5
     assert row.steps_timed > 10 and row.hours_interval[0] < row.hours < row.hours_interval[1]
@@ -61,13 +60,11 @@ def test_the_digits_are_estimated_from_steps_of_them(warmed, capfd):
 
 
 def test_a_failure_is_the_reason_of_its_row(warmed):
-    wide, slow = recipes.get("digits/resnet8"), recipes.get("imagenet/resnet50_v1_5")
-    options = RunOptions(num_gpus=64)
-    (row,) = estimate.estimate_all([wide], options, 20)
-    assert re.match("--num_gpus=64: this machine has", row.reason)
+    (row,) = estimate.estimate_all([DIGITS], RunOptions(num_gpus=64), 20)
+    assert row.reason.startswith("--num_gpus=64: this machine has")
     assert "resnet8: --num_gpus=64" in estimate.table([row])
     with pytest.raises(Refusal, match="no step ended within -199 s; give it more --seconds"):
-        speed.take(slow, RunOptions(), 1 - speed.GRACE)
+        speed.take(recipes.get("imagenet/resnet50_v1_5"), RunOptions(), 1 - speed.GRACE)
 
 
 @pytest.mark.parametrize(
@@ -86,16 +83,14 @@ def test_a_process_that_dies_is_one_row_s_reason(tmp_path, monkeypatch, program,
     (tmp_path / "pickle.py").write_text("raise SystemExit('a file of the user')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("/an/installed/package")
-    rows = estimate.estimate_all([recipes.get("digits/resnet8")] * 2, seconds=20)
+    rows = estimate.estimate_all([DIGITS] * 2, seconds=20)
     assert len(rows) == 2 and all(reason in row.reason for row in rows)
 
 
 def test_ctrl_c_ends_it_with_the_rows_that_are_done(tmp_path):
     command = [sys.executable, *ESTIMATE, "digits/resnet8", "--num_gpus=64", "qa_mini/bidaf"]
     ended = subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True)
-    for line in ended.stderr:
-        if line.startswith("qa_mini/bidaf (2 of 2)"):
-            break
+    next(line for line in ended.stderr if line.startswith("qa_mini/bidaf (2 of 2)"))
     time.sleep(0.2)
     ended.send_signal(signal.SIGINT)
     out, err = ended.communicate(timeout=30)

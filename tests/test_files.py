@@ -72,18 +72,16 @@ def test_a_file_system_without_flock_is_locked_by_posix(tmp_path, monkeypatch, n
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     descriptor = files.lock(tmp_path, "in use")
-    program = (
-        f"import fcntl; fcntl.lockf(open({str(tmp_path / '.lock')!r}, 'w'), 6)"  # LOCK_EX | NB
-    )
-    assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode
+    program = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), 6)"  # LOCK_EX | LOCK_NB
+    command = [sys.executable, "-c", program, tmp_path / ".lock"]
+    assert subprocess.run(command, stderr=subprocess.DEVNULL).returncode
     os.close(descriptor)
     said = []
     monkeypatch.setattr(fcntl, "lockf", refuse)
     monkeypatch.setattr(terminal, "say", said.append)
     os.close(files.lock(tmp_path, "in use"))
-    assert said == [
-        f"{tmp_path}: can't be locked on this file system; start one command at a time in it"
-    ]
+    (line,) = said
+    assert line.startswith(f"{tmp_path}: can't be locked on this file system; start one command")
 
 
 def saved(save=np.savez, **arrays):
@@ -93,7 +91,7 @@ def saved(save=np.savez, **arrays):
 
 
 def test_arrays_come_back():
-    arrays = files.read_npz(saved(a=np.arange(6).reshape(2, 3), b=np.array([b"x"])))
+    arrays = files.read_npz(saved(a=[[0, 1, 2], [3, 4, 5]], b=[b"x"]))
     assert arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and arrays["b"].tolist() == [b"x"]
 
 

@@ -217,11 +217,9 @@ def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
     command = [*warm.python(), "-m", "dawnbench_tf.infer", "--model=run", "--runtime=function"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stderr:
-            if "pass 1 of 3" in line:
-                time.sleep(0.3)
-                process.send_signal(signal.SIGINT)
-                break
+        next(line for line in process.stderr if "pass 1 of 3" in line)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         assert process.stderr.read() == "dawnbench infer: interrupted; no entry was written\n"
     assert not (tmp_path / "run/digits/inference").exists()

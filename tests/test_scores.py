@@ -4,17 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, top_k_accuracy_score
+from sklearn.metrics import top_k_accuracy_score
 
 from dawnbench_tf.data.images.scores import SCORES, top_accuracies
 from dawnbench_tf.data.questions.spans import Answers, score, seed_f1
-
-
-def test_top1_equals_scikit_learn():
-    rng = np.random.default_rng(0)
-    outputs, references = rng.normal(size=(1000, 10)), rng.integers(0, 10, 1000)
-    wanted = 100 * accuracy_score(references, outputs.argmax(1))
-    assert top_accuracies(outputs, references) == {"top1Accuracy": pytest.approx(wanted)}
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -23,14 +16,13 @@ def test_top5_equals_a_stable_sort(ties):
     outputs = rng.integers(0, 4, (500, 9)) if ties else rng.normal(size=(500, 9))
     outputs, references = outputs.astype(np.float32), rng.integers(0, 9, 500)
     order = np.argsort(-outputs, axis=1, kind="stable")
-    hits = {
-        k: np.mean([c in row[:k] for c, row in zip(references, order, strict=True)]) for k in (1, 5)
-    }
+    hits = {k: np.mean((order[:, :k] == references[:, None]).any(axis=1)) for k in (1, 5)}
     accuracies = SCORES["top1_and_top5"](outputs, references)
     assert accuracies == {f"top{k}Accuracy": pytest.approx(100 * hits[k]) for k in (1, 5)}
     if not ties:
-        wanted = top_k_accuracy_score(references, outputs, k=5)
-        assert accuracies["top5Accuracy"] == pytest.approx(100 * wanted)
+        for k in (1, 5):
+            wanted = 100 * top_k_accuracy_score(references, outputs, k=k)
+            assert accuracies[f"top{k}Accuracy"] == pytest.approx(wanted)
 
 
 def test_what_is_no_number_or_no_class_counts_as_wrong():
@@ -89,7 +81,5 @@ def test_the_seed_s_f1_is_of_positions():
 
 
 def test_every_question_is_answered_once():
-    with pytest.raises(
-        ValueError, match="each of 1 questions should be answered once. Received: 2"
-    ):
+    with pytest.raises(ValueError, match="each of 1 questions should be answered .* Received: 2"):
         score(Answers(["a", "b"], np.zeros((2, 2), int)), reading([("x", 0, 0)]))
