@@ -106,13 +106,14 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
     assert not (tmp_path / "other").exists()
 
 
-def test_examples_from_elsewhere_train_and_are_never_an_entry(tmp_path):
+def test_examples_from_elsewhere_train_go_on_and_are_never_an_entry(tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (130, 32, 32, 3), np.uint8)
     split = in_memory(images, np.zeros(130, np.int64))  # one class, so that it is learnt at once
     recipe = recipes.get("digits/resnet8", epochs=1, threshold=11)
     run = train(recipe, RunOptions(peak_tflops=1.0), tmp_path, data=Splits(split, split))
     assert run.reached and "not_an_entry" in str(run.entry_path)
-    assert any("given" in text for text in run.entry.misc["violations"])
+    assert any("given in Python" in text for text in run.entry.misc["violations"])
+    assert train(recipe, output=tmp_path, data=Splits(split, split)).rows == run.rows
 
 
 def test_in_keras_3_a_run_s_model_is_the_same_and_training_says_what_to_set(

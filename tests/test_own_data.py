@@ -114,14 +114,6 @@ def test_a_part_of_a_task_is_labelled_and_no_entry(tmp_path):
     assert part.entry_path.is_relative_to(tmp_path / "part" / run_folder.NOT_RANKED)
 
 
-def test_a_run_on_a_task_of_the_library_with_other_examples_goes_on(tmp_path):
-    images = np.zeros((90, 32, 32, 3), np.uint8), np.arange(90) % 10
-    recipe = recipes.get("digits/resnet8", epochs=1, threshold=11)
-    run = train(recipe, output=tmp_path / "run", data=(*images, *images))
-    assert train(recipe, output=tmp_path / "run", data=(*images, *images)).rows == run.rows
-    assert any("given in Python" in text for text in run.entry.misc["violations"])
-
-
 @pytest.mark.long
 def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch):
     from dawnbench_tf.data import qa_mini, squad
