@@ -163,7 +163,9 @@ def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments)
     """Builds the head on the maps of `body`, and the auxiliary head if `args` ask for it."""
     last, middle = maps
     features = make.global_average(name="features")(last)
-    logits = make.dense(num_classes)(make.dropout(args.get("dropout", 0.5))(features))
+    # Dense kernels, as convolutions', have a variance of 2 by fan-out: network_arg_scope.
+    dense = make.dense(num_classes, kernel_scale=2 * features.shape[-1] / num_classes)
+    logits = dense(make.dropout(args.get("dropout", 0.5))(features))
     if not args.get("auxiliary"):
         return make.to_float32(1.0, name="logits")(logits)
     both = [make.to_float32(1.0)(x) for x in (logits, _auxiliary(middle, num_classes, make))]
@@ -181,7 +183,7 @@ def _auxiliary(x: tf.Tensor, num_classes: int, make: Layers) -> tf.Tensor:
     x = make.average_pool(5, 3, padding="valid")(x)
     x = make.act()(make.norm()(make.conv(51, 1)(x)))
     x = make.act()(make.norm()(make.conv(307, _sides(x, make), padding="valid")(x)))
-    return make.dense(num_classes)(make.global_average()(x))
+    return make.dense(num_classes, kernel_scale=2 * 307 / num_classes)(make.global_average()(x))
 
 
 def _sides(x: tf.Tensor, make: Layers) -> tuple[int | None, ...]:

@@ -155,7 +155,8 @@ RESNET50_TENSORPACK = RESNET152_TENSORPACK.with_values(
 
 # Source: Google's entries of 2018-04, with the README's settings for one Cloud TPU. The learning
 # rate is multiplied by 0.88 after each epoch; here over a hundredth of an epoch.
-# Differences: no 1,001st class; test images are cropped, not squeezed to squares.
+# Differences: no 1,001st class; test images are cropped, not squeezed to squares; the normal of
+# initial kernels is not truncated, that of dense ones is a uniform of equal variance.
 def _amoebanet_schedule(epochs: int, start: tuple[tuple[float, float], ...]) -> Schedule:
     """Returns 0.88 of the rate after each epoch that follows the corners `start`."""
     ends = range(int(start[-1][0]) + 1, epochs)

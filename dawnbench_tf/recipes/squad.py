@@ -52,7 +52,8 @@ QANET_TPU = Recipe(
 # Source: hitvoice/DrQA, defaults of its flags: 40 epochs, where the entries stop after 10 or 11.
 # Adamax has PyTorch's default rate, 0.002: the 0.001 in the entries' `misc` is a flag for SGD only.
 # Differences: its LSTMs process padding in training, ours never do. It leaves out answers that end
-# inside a token.
+# inside a token, tunes the most frequent words of training and dev questions, ours of training
+# alone, starts the unknown word's vector at 0, and sorts its batches by length once.
 DRQA = Recipe(
     name="squad/drqa",
     task="squad",
@@ -73,9 +74,10 @@ DRQA = Recipe(
 DRQA_128 = replace(DRQA, name="squad/drqa_128", batch_size=128)
 
 # Source: felixgwu/FastFusionNet, README's command and defaults of its flags: 100 epochs, of which
-# the entry has 99.
-# Difference: it clips by a norm that includes the gradients of fixed word vectors; here only
-# trained weights count, so fewer steps are clipped.
+# the entry has 99, as its loop begins at 1.
+# Differences: it clips by a norm that includes the gradients of fixed word vectors; here only
+# trained weights count, so fewer steps are clipped. Its batches are of mixed lengths, and its
+# unknown word's vector starts as N(0, 1).
 FASTFUSIONNET = DRQA.with_values(
     name="squad/fastfusionnet", model="fastfusionnet", epochs=100, learning_rate=0.001, clip_norm=20
 )

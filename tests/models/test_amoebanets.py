@@ -123,6 +123,17 @@ def test_auxiliary_logits_in_training_equal_a_plain_numpy_head(plain):
     close(model(images, training=True), np.stack(expected, 1))
 
 
+def test_dense_layers_begin_as_those_of_google_s_code():
+    """network_arg_scope: variance_scaling_initializer(mode="FAN_OUT"), whose factor is 2."""
+    sizes = {"cells": 3, "filters": 16, "input_shape": (96, 96, 3)}
+    model = models.build("amoebanet_d", **sizes, auxiliary=True)
+    heads = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dense)]
+    assert len(heads) == 2
+    for layer in heads:
+        assert np.std(layer.kernel) == pytest.approx((2 / 1000) ** 0.5, rel=0.01)
+        assert not np.any(layer.bias)
+
+
 @pytest.mark.long
 def test_size_is_that_of_gpipes_table_1():
     """arXiv 1811.06965: 82M for (18, 208), including the auxiliary head."""
