@@ -91,12 +91,14 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
     sizes = {"later_batch_sizes": (128,), "batch_size_epochs": (1,)}
     recipe = recipes.get("digits/resnet8", epochs=2, **generated, **sizes)
     epochs = []
-    seen = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: epochs.append(epoch))
+    recorder = tf.keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: epochs.append(epoch)
+    )
     options = RunOptions(peak_tflops=1.0)
     with pytest.raises(ValueError, match="`callbacks` should be Keras callbacks. Received: 3"):
         train(recipe, options, tmp_path / "run", callbacks=[3])
     assert not (tmp_path / "run").exists()
-    trained = train(recipe, options, tmp_path / "run", callbacks=iter([seen]))
+    trained = train(recipe, options, tmp_path / "run", callbacks=iter([recorder]))
     assert epochs == [0, 1] and capfd.readouterr() == ("", "")
     assert trained == runs.read(tmp_path / "run") and not trained.reached
     assert "synthetic data" in " ".join(trained.entry.misc["violations"])
