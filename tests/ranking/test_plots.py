@@ -1,6 +1,5 @@
 """Plots of results."""
 
-import datetime
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -11,23 +10,11 @@ from matplotlib.figure import Figure
 
 from dawnbench_tf.ranking import plots, results
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.submission.entry import Entry
+from tests.submission.test_entry import example
 
 
 def entry(values):
-    return Entry(
-        dataset="digits",
-        phase="train",
-        name="name",
-        author="",
-        author_email="",
-        framework="",
-        model="resnet8",
-        hardware="2 CPU",
-        timestamp=datetime.date(2026, 1, 1),
-        rows=tuple((i, i / 3600, value) for i, value in enumerate(values, 1)),
-        misc={"recipe": {"synthetic": False}},
-    )
+    return example(rows=tuple((i, i / 3600, value) for i, value in enumerate(values, 1)))
 
 
 def test_results_are_drawn_a_row_of_two_for_each_data_set(tmp_path):

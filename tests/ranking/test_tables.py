@@ -43,16 +43,9 @@ def test_known_ranks(dataset, table, rank, written, model):
 
 def result(name, hours, date="2020-01-01", **changes):
     facts = dict.fromkeys(("author", "model", "framework", "hardware", "url"), "x")
-    none = dict.fromkeys(("latency", "usd", "usd_per_hour"))
-    numbers = {"score": 94.0, "hours": hours, **none}
-    identity = {
-        "task": TASKS["cifar10"],
-        "dataset": "CIFAR10",
-        "phase": "train",
-        "name": name,
-        "date": date,
-    }
-    return Result(**{**identity, **facts, **numbers, **changes})
+    facts |= dict.fromkeys(("latency", "usd", "usd_per_hour"))
+    facts |= {"task": TASKS["cifar10"], "dataset": "CIFAR10", "phase": "train", "score": 94.0}
+    return Result(**{**facts, "name": name, "hours": hours, "date": date, **changes})
 
 
 def test_of_equals_the_earlier_date_ranks_first_then_the_name():

@@ -1,7 +1,6 @@
 """Entries: all published ones are read; written ones follow the form and read back equal."""
 
 import datetime
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,16 +21,9 @@ def example(dataset="CIFAR10", phase="train", **changes):
     task = RANKED[dataset]
     row = (1.0, 0.5, *[task.threshold] * (len(task.columns) - 2))
     figures = {"rows": (row,)} if phase == "train" else {"latency": 2.0, "score": row[-1]}
-    texts = ("author", "framework", "model", "hardware")
-    facts = {
-        "dataset": dataset,
-        "phase": phase,
-        "name": NAME,
-        "author_email": "a@b.c",
-        "timestamp": datetime.date(2020, 1, 31),
-        "other": {},
-        **dict.fromkeys(texts, "x"),
-    }
+    facts = dict.fromkeys(("author", "framework", "model", "hardware"), "x")
+    facts |= {"dataset": dataset, "phase": phase, "name": NAME, "author_email": "a@b.c"}
+    facts |= {"timestamp": datetime.date(2020, 1, 31), "other": {}}
     return Entry(**{**facts, **figures, **changes})
 
 
@@ -88,13 +80,6 @@ def test_what_is_written_reads_the_same(
     assert read_entry(write_entry(tmp_path_factory.mktemp("tree"), entry)) == entry
 
 
-def test_unknown_keys_are_kept(tmp_path):
-    entry = example(other={"usedBlacklist": True, "commitHash": "abc"})
-    path = write_entry(tmp_path, entry)
-    assert json.loads(path.read_text())["usedBlacklist"] is True
-    assert read_entry(path).other == entry.other
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -118,6 +103,6 @@ def test_unknown_keys_are_kept(tmp_path):
     ],
 )
 def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):
-    with pytest.raises(Refusal, match=words.replace("(", r"\(")):
+    with pytest.raises(Refusal, match=words):
         write_entry(tmp_path, example(**changes))
     assert not list(tmp_path.iterdir())

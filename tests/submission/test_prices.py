@@ -25,14 +25,12 @@ def test_instances_are_dated_and_have_a_price_and_a_source():
 
 def test_the_price_of_an_instance_is_that_of_the_entry_it_is_from():
     paid = {result.name: price for result, price in implied()}
-    checked = 0
-    for row in prices.instances().values():
-        if row.source.split(";")[0] in paid:
-            price = paid[row.source.split(";")[0]]
-            assert price == pytest.approx(row.usd_per_hour, rel=0.002), row
-            checked += 1
+    sources = {name: row.source.split(";")[0] for name, row in prices.instances().items()}
+    checked = [row for row in prices.instances().values() if sources[row.name] in paid]
+    for row in checked:
+        assert paid[sources[row.name]] == pytest.approx(row.usd_per_hour, rel=0.002), row
     old = [row for row in prices.instances().values() if row.date < "2021"]
-    assert checked == len(old) - 2  # two are corrected, and say so
+    assert len(checked) == len(old) - 2  # two are corrected, and say so
 
 
 @pytest.mark.parametrize(
@@ -86,10 +84,8 @@ def test_the_price_is_of_a_machine_of_this_size(monkeypatch, name, cpus, memory,
     if words:
         with pytest.raises(Refusal, match=words):
             prices.with_instance_price(Credits(instance=name))
-    for credits in (
-        Credits(instance=name, hardware="mine"),
-        *[Credits(instance=name)][bool(words) :],
-    ):
+    mine, plain = Credits(instance=name, hardware="mine"), Credits(instance=name)
+    for credits in (mine,) if words else (mine, plain):
         assert prices.with_instance_price(credits).cost_per_hour > 0
 
 

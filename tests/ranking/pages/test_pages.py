@@ -41,19 +41,9 @@ def published(tmp_path_factory):
     words = {"model": HOSTILE, "author": "eve@evil.example", "codeURL": "https://a@b/"}
     put(run, name="m", hardware="\ud83d ] ]> \u202e" + HOSTILE, **words)
     (mine,) = results.read_tree(run)[0]
-    all_results = [*results.dawnbench_results(), replace(mine, mine=True)]
     folder = tmp_path_factory.mktemp("site")
-    site(folder, all_results)
+    site(folder, [*results.dawnbench_results(), replace(mine, mine=True)])
     return folder
-
-
-def picture(chart):
-    """The SVG of a chart, parsed; its address says that it is one."""
-    head, _, content = chart.source.partition(",")
-    assert head == "data:image/svg+xml;base64"
-    text = base64.b64decode(content).decode()
-    assert "nan" not in text and "<script" not in text
-    return ElementTree.fromstring(text)
 
 
 def every_page(folder):
@@ -64,10 +54,8 @@ def test_every_entry_has_a_page_and_every_table_all_of_its_rows(published):
     assert len(list((published / "entries").iterdir())) == 119
     index = (published / "index.html").read_text()
     counts = [body.count("<tr") for body in re.findall(r"<tbody>(.*?)</tbody>", index, re.S)]
-    all_results = results.dawnbench_results()
-    assert (
-        sum(counts) == sum(len(result.rows) for result in tables.rank(all_results)) + 2
-    )  # and mine's
+    ranked = tables.rank(results.dawnbench_results())
+    assert sum(counts) == sum(len(table.rows) for table in ranked) + 2  # and mine's
     assert len(counts) == 12
 
 
@@ -103,19 +91,20 @@ def test_strangers_text_stays_text_and_nothing_is_fetched(published):
 def test_names_of_files_are_safe_and_no_two_alike(tmp_path):
     base = results.dawnbench_results()[0]
     names = ["a/../../b", "A..b", "a b", "a_b", "é" * 300, "", "\n"]
-    all_results = [replace(base, name=name) for name in names for _ in range(2)]
-    site(tmp_path, all_results)
-    pages_written = [path.name for path in (tmp_path / "entries").iterdir()]
-    assert len(pages_written) == 14 and all(
-        re.fullmatch(r"[A-Za-z0-9.-]{1,120}", name) for name in pages_written
-    )
+    site(tmp_path, [replace(base, name=name) for name in names for _ in range(2)])
+    written = [path.name for path in (tmp_path / "entries").iterdir()]
+    assert len(written) == 14
+    assert all(re.fullmatch(r"[A-Za-z0-9.-]{1,120}", name) for name in written)
 
 
 def test_charts_bear_one_entry_and_extremes():
     base = next(result for result in results.dawnbench_results() if result.hours)
     for hours in (0.0, 1e-9, 1.0, 1e9, 1e300):
         (table, *_) = tables.rank([replace(base, hours=hours)])
-        picture(plots.record_chart(table))
+        head, _, content = plots.record_chart(table).source.partition(",")
+        assert head == "data:image/svg+xml;base64"
+        text = base64.b64decode(content).decode()
+        assert "nan" not in text and "<script" not in text and ElementTree.fromstring(text)
 
 
 def test_the_comparison_s_data_ends_no_script(published):
