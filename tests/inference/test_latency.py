@@ -29,9 +29,8 @@ def test_every_example_is_called_once_a_pass_and_its_first_output_is_kept():
     called = []
     latencies = latency.measure(lambda x: called.append(x) or -x, range(50), passes=3)
     assert latencies.seconds.shape == (3, 50) and latencies.outputs == [-x for x in range(50)]
-    assert (
-        called[latencies.warm_up :] == [*range(50)] * 3 and latencies.warm_up % latency.WINDOW == 0
-    )
+    assert called[latencies.warm_up :] == [*range(50)] * 3
+    assert latencies.warm_up % latency.WINDOW == 0
 
 
 def test_calls_of_known_length_are_measured(sleep):
@@ -61,9 +60,7 @@ def test_calls_that_still_get_faster_are_warmed_up_until_they_do_not(sleep):
 
 def test_calls_that_never_settle_are_told(sleep):
     lengths = (0.0001 * 1.5 ** (call // 5) for call in itertools.count())
-    latencies = latency.measure(
-        lambda example: sleep(next(lengths)), [1] * 5, 1, warm_up_seconds=0.05
-    )
+    latencies = latency.measure(lambda _: sleep(next(lengths)), [1] * 5, 1, warm_up_seconds=0.05)
     assert not latencies.steady and latencies.facts()["warmUpSteady"] is False
 
 

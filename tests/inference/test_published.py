@@ -70,16 +70,8 @@ def test_outputs_are_the_published_network_s(weights):
 def test_the_entry_says_where_the_weights_come_from(weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)
-    options = Options(
-        model="resnet8_v1_proj",
-        weights=str(weights),
-        task="digits",
-        runtime="function",
-        examples=20,
-        passes=1,
-    )
-    entry = infer.infer(options)
-    misc = entry.misc
+    named = {"model": "resnet8_v1_proj", "weights": str(weights), "task": "digits"}
+    misc = infer.infer(Options(**named, runtime="function", examples=20, passes=1)).misc
     assert misc["weights"]["file"] == "resnet8.safetensors" and len(misc["weights"]["sha256"]) == 64
     preprocessed = misc["preprocessing"]
     assert preprocessed["name"] == "akamaster" and preprocessed["scale"] == 255
@@ -91,6 +83,9 @@ def test_the_entry_says_where_the_weights_come_from(weights, tmp_path, monkeypat
     assert "only 20 of 500 examples were timed" in reasons
 
 
+NAMES = {"table": "weight", "kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
+
+
 def hugging_face(model):
     """Returns the weights of our BERT under Hugging Face's names, in PyTorch's layout."""
     state = {}
@@ -99,14 +94,11 @@ def hugging_face(model):
         theirs = _EMBEDDED.get(layer.name, "")
         if block and block[2] in _BLOCK:
             theirs = f"encoder/layer/{block[1]}/{_BLOCK[block[2]]}"
-        for ours, name in (("table", "weight"), ("kernel", "weight"), ("gamma", "weight")):
+        for ours, name in NAMES.items():
             if theirs and hasattr(layer, ours):
                 value = np.array(getattr(layer, ours))
                 value = value.T if ours == "kernel" else value
                 state[f"bert.{theirs}.{name}".replace("/", ".")] = value
-        for ours in ("beta", "bias"):
-            if theirs and hasattr(layer, ours):
-                state[f"bert.{theirs}.bias".replace("/", ".")] = np.array(getattr(layer, ours))
     ends = [model.get_layer(name) for name in ("first", "last")]
     state["qa_outputs.weight"] = np.concatenate([np.array(end.kernel).T for end in ends])
     state["qa_outputs.bias"] = np.concatenate([np.array(end.bias) for end in ends])
@@ -130,9 +122,8 @@ def test_a_published_reader_answers_as_the_network_it_came_from(bert, monkeypatc
     model, data, folder = bert
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     (folder / "dev-v1.1.json").write_bytes(qa_mini.write_json(100, 2017, "test"))
-    loaded = published.load(
-        "bert_tiny_span", folder / "model.safetensors", "squad", str(folder), ""
-    )
+    file = folder / "model.safetensors"
+    loaded = published.load("bert_tiny_span", file, "squad", str(folder), "")
     assert len(loaded.served.examples) == 600
     network = loaded.served.build("float32")
     ours, theirs = (
@@ -156,6 +147,9 @@ def test_a_bert_without_head_or_vocabulary_is_refused(bert, tmp_path):
         published.load("bert_tiny_span", file, "qa_mini", "", "")
 
 
+TIMM = {"preprocessing": "timm"}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -164,14 +158,8 @@ def test_a_bert_without_head_or_vocabulary_is_refused(bert, tmp_path):
         ({"task": ""}, "--task=: is required with --weights: one of imagenet, cifar10"),
         ({"task": "squad"}, "--task=squad: resnet8_v1_proj takes images"),
         ({"preprocessing": "keras"}, "--preprocessing=keras: should be one of"),
-        (
-            {"preprocessing": "timm", "model": "bert_tiny_span", "task": "squad"},
-            "--preprocessing=timm: is for images",
-        ),
-        (
-            {"weights": "", "preprocessing": "timm", "model": "run"},
-            "--preprocessing=timm: requires --weights; a run has its own",
-        ),
+        ({**TIMM, "model": "bert_tiny_span", "task": "squad"}, "--preprocessing=timm: is for im"),
+        ({**TIMM, "model": "run", "weights": ""}, "--preprocessing=timm: requires --weights; a ru"),
     ],
 )
 def test_bad_options_are_one_line(weights, changes, words):

@@ -17,22 +17,21 @@ from dawnbench_tf.training import checkpoints, fitting
 from dawnbench_tf.tta import TimeToAccuracy
 
 MACHINE = Machine("2 CPU", "2cpu", {"python": "3.11"})
+DIGITS = replace(recipes.get("digits/resnet8"), synthetic="decoded")
 
 
 def save(folder, recipe):
     """Writes a run's folder with a checkpoint of an untrained model; returns the model."""
-    run_folder.claim(folder, recipe)
+    claim = run_folder.claim(folder, recipe)
     model = fitting.build(dataset.open(recipe))
     timer = TimeToAccuracy(0.98)
     timer.restore({"rows": [], "step": 1, "epochs": 1})
-    home = run_folder.RunFolder(folder, recipe)
-    checkpoints.Saver(home, model, timer, MACHINE).on_epoch_end(0)
+    checkpoints.Saver(claim, model, timer, MACHINE).on_epoch_end(0)
     return model
 
 
 def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
-    recipe = replace(recipes.get("digits/resnet8"), precision="mixed_float16", synthetic="decoded")
-    trained = save(tmp_path, recipe)
+    trained = save(tmp_path, replace(DIGITS, precision="mixed_float16"))
     loaded = serving.load(tmp_path)
     assert loaded.recipe.precision == "mixed_float16"
     served = loaded.served.build("float32")
@@ -42,18 +41,16 @@ def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
 
 
 def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(tmp_path):
-    recipe = replace(recipes.get("digits/resnet8"), synthetic="decoded")
-    save(tmp_path, recipe)
+    save(tmp_path, DIGITS)
     served = serving.load(tmp_path).served
     batches = serving.with_batches(served, 4, max_batches=3).examples
     assert [batch.shape for (batch,) in batches] == [(4, 32, 32, 3)] * 3
-    for index in range(12):
-        np.testing.assert_array_equal(
-            batches[index // 4][0][index % 4], served.examples[index][0][0]
-        )
-    assert (
-        len(serving.with_batches(served, 1, max_batches=3).calibration) == serving.CALIBRATION
-    )  # all
+    images = [example for (example,) in served.examples[:12]]
+    np.testing.assert_array_equal(
+        np.concatenate([batch for (batch,) in batches]), np.vstack(images)
+    )
+    whole = serving.with_batches(served, 1, max_batches=3).calibration
+    assert len(whole) == serving.CALIBRATION
     ((many,),) = serving.with_batches(served, 600, max_batches=3).examples  # of 500 in all
     np.testing.assert_array_equal(many[:100], many[500:])
 
@@ -67,16 +64,13 @@ def bert(**changes):
 
 def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path):
     recipe = bert(most_answer_tokens=4)
-    model = save(tmp_path, recipe)
-    data = dataset.open(recipe)
+    model, data = save(tmp_path, recipe), dataset.open(recipe)
     data.save(tmp_path)
-    splits = data.splits
-    question, corpus = "Who paid 15 dollars?", splits.test_corpus
-    text = " ".join(corpus.contexts[:9])
+    splits, question = data.splits, "Who paid 15 dollars?"
+    text = " ".join(splits.test_corpus.contexts[:9])
     answer = Reader(tmp_path)(text, question)
     assert text[answer.begin : answer.end] == answer.text and 0 < answer.probability < 1
-    form = recipe.data
-    alone = encoding.encode_question(text, question, splits.vocabulary, form)
+    alone = encoding.encode_question(text, question, splits.vocabulary, recipe.data)
     (example,) = dataset.from_splits(recipe, alone).examples()
     assert len(example[0]) > 16  # more than are read at once
     logits = model(list(example), training=False).numpy()
@@ -96,6 +90,6 @@ def test_weights_of_another_bert_are_one_line(tmp_path):
 
 
 def test_another_task_is_refused(tmp_path):
-    save(tmp_path, replace(recipes.get("digits/resnet8"), synthetic="decoded"))
+    save(tmp_path, DIGITS)
     with pytest.raises(Refusal, match="--task=squad: .* holds a run of digits"):
         serving.load(tmp_path, task="squad")
