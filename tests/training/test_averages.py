@@ -9,7 +9,7 @@ from dawnbench_tf.training import averages, optimizers
 
 STEPS = 10
 GRADIENTS = (0.2, -0.1, 0.4, 0.3, 0.2, -0.5, 0.1, 0.6, -0.2, 0.3)
-STATISTICS = tuple(range(STEPS))
+STATISTICS = range(STEPS)
 
 
 def tiny(recipe):
@@ -46,10 +46,8 @@ def rule(recipe, weight, statistic):
 @pytest.mark.parametrize("options", [{}, {"lookahead": True}, {"ramp": True}])
 @pytest.mark.parametrize("every", [1, 3, 5])
 def test_averages_follow_their_rule(every, options):
-    recipe = Recipe(
-        optimizer=Optimizer(learning_rate=0.5, momentum=0.9),
-        average=Average(decay=0.5, every=every, **options),
-    )
+    average = Average(decay=0.5, every=every, **options)
+    recipe = Recipe(optimizer=Optimizer(learning_rate=0.5, momentum=0.9), average=average)
     model = tiny(recipe)
     (weight,), mean = model.trainable_variables, model.non_trainable_variables[0]
     wanted = rule(recipe, float(weight[0, 0]), float(mean[0]))
@@ -59,9 +57,8 @@ def test_averages_follow_their_rule(every, options):
         mean.assign([moved])
         model.optimizer.apply_gradients([([[gradient]], weight)])
 
-    for gradient, moved, (after, average, mean_average) in zip(
-        GRADIENTS, STATISTICS, wanted, strict=True
-    ):
+    inputs = zip(GRADIENTS, STATISTICS, wanted, strict=True)
+    for gradient, moved, (after, average, mean_average) in inputs:
         step(tf.constant(gradient), tf.constant(float(moved)))
         assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5, abs=1e-6)
         with averages.use_averages(model, tf.distribute.get_strategy()):

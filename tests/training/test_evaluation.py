@@ -19,15 +19,13 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (26, 8, 8, 3), np.uint8)
     model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
-    one_by_one = [
-        np.argmax(model(tf.image.per_image_standardization(image[None]))) for image in images
-    ]
+    inputs = tf.image.per_image_standardization(images)
+    one_by_one = [np.argmax(model(image[None])) for image in inputs]
     labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
     splits = Splits(*[in_memory(images, labels)] * 2)
     data = dataset.from_splits(recipes.get("digits/resnet8"), splits)
     evaluate = evaluation.Evaluator(data, model)
-    assert evaluate() == {"top1Accuracy": 50.0}
-    assert evaluate() == {"top1Accuracy": 50.0}
+    assert evaluate() == evaluate() == {"top1Accuracy": 50.0}
 
 
 def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
@@ -36,8 +34,7 @@ def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
     splits = Splits(*[in_memory(images, np.arange(6) % 3)] * 2)
     task = Task("own", 90, train_examples=6, test_examples=6, classes=3, image_size=8)
-    recipe = recipes.get("own/images", task=task, batch_size=2)
-    data = dataset.from_splits(recipe, splits)
+    data = dataset.from_splits(recipes.get("own/images", task=task, batch_size=2), splits)
     model = data.network()
     evaluate = evaluation.Evaluator(data, model)
     model.set_weights([0 * weights for weights in model.get_weights()])
@@ -54,7 +51,7 @@ def test_only_the_least_probable_images_get_all_views(monkeypatch, share, count)
     settings = {"test_views": "mirror_and_shifts", "views_share": share}
     data = dataset.from_splits(recipes.get("digits/resnet8", **settings), splits)
     model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
-    inputs = np.concatenate([tf.image.per_image_standardization(x[None]) for x in images])
+    inputs = tf.image.per_image_standardization(images)
     alone = model(inputs).numpy()
     with_views = data.with_views(model)(inputs).numpy()
     lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:count]
@@ -67,30 +64,26 @@ def test_only_the_least_probable_images_get_all_views(monkeypatch, share, count)
 
 
 def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
-    recipe = recipes.get("digits/resnet8", average=0.5, synthetic="decoded")
-    data = dataset.open(recipe)
+    data = dataset.open(recipes.get("digits/resnet8", average=0.5, synthetic="decoded"))
     model = fitting.build(data)
-    evaluated = []
     evaluate = evaluation.Evaluator(data, model)
-    forward = evaluate._forward
+    forward, states = evaluate._forward, []
 
-    def spy(inputs):
-        evaluated.append([w.numpy().copy() for w in model.trainable_variables])
-        return forward(inputs)
+    def note():
+        states.append([weight.numpy().copy() for weight in model.trainable_variables])
 
-    evaluate._forward = spy
-    before = [w.numpy().copy() for w in model.trainable_variables]
-    model.make_train_function()(
-        iter(data.training_batches())
-    )  # `fit` ends by giving the model its averages
-    after = [w.numpy().copy() for w in model.trainable_variables]
+    evaluate._forward = lambda inputs: note() or forward(inputs)
+    note()
+    # `fit` ends by giving the model its averages
+    model.make_train_function()(iter(data.training_batches()))
+    note()
     evaluate()
-    for old, new, mean, kept in zip(
-        before, after, evaluated[0], model.trainable_variables, strict=True
-    ):
+    note()
+    before, after, evaluated, *_, kept = states
+    for old, new, mean, last in zip(before, after, evaluated, kept, strict=True):
         np.testing.assert_allclose(mean, (old + new) / 2, atol=1e-6)
-        np.testing.assert_array_equal(kept, new)
-    assert not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+        np.testing.assert_array_equal(last, new)
+    assert not all(map(np.array_equal, before, after))
 
 
 def test_answers_come_in_the_order_of_the_replicas():

@@ -38,14 +38,12 @@ def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):
     assert lines[-1].startswith("profile of steps 2 to 4: ")
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(
-        np.ones([2, 1]), np.ones(2), verbose=0, callbacks=[profiling.Profiler(tmp_path, (1, 1))]
-    )
+    data = np.ones([2, 1]), np.ones(2)
+    model.fit(*data, verbose=0, callbacks=[profiling.Profiler(tmp_path, (1, 1))])
     reason = "no call but the first, which compiles, began at step 1 or later"
     assert lines[-1] == f"no steps were profiled: {reason}"
     profiler = profiling.Profiler(tmp_path, (2, 5))
     stops = tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, _: 1 / (1 - batch))
-    data = np.ones([2, 1]), np.ones(2)
     with pytest.raises(ZeroDivisionError):
         model.fit(*data, batch_size=1, verbose=0, callbacks=[stops, profiler])
     model.fit(*data, batch_size=1, verbose=0, callbacks=[profiler])  # the next one profiles

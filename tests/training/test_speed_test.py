@@ -1,6 +1,7 @@
 """Timed steps of recipes, on small networks and few examples."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import tensorflow as tf
@@ -30,14 +31,9 @@ def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
 
 def test_each_size_of_jpegs_is_timed_on_generated_ones(monkeypatch):
     monkeypatch.setitem(synthetic.POOL, "jpeg", 4)
-    recipe = recipes.get(
-        "imagenette/resnet18",
-        image_sizes=(32, 64),
-        batch_size=2,
-        later_batch_sizes=(3,),
-        batch_size_epochs=(10,),
-    )
-    test = speed_test.measure(replace(recipe, precision="float32"), OPTIONS, seconds=0.1)
+    sizes = {"image_sizes": (32, 64), "later_batch_sizes": (3,), "batch_size_epochs": (10,)}
+    recipe = recipes.get("imagenette/resnet18", **sizes, batch_size=2, precision="float32")
+    test = speed_test.measure(recipe, OPTIONS, seconds=0.1)
     phases = test.phases
     assert [(p.side, p.begin, p.end) for p in phases] == [(32, 0, 10), (64, 10, 16)]
     assert [(p.batch_size, p.steps_per_epoch) for p in phases] == [(2, 4734), (3, 3156)]
@@ -68,11 +64,8 @@ def test_a_batch_that_does_not_fit_is_refused_with_one_that_does(monkeypatch):
         """Returns a model on a device whose memory has room for 32 examples."""
         model = build(data, *args, **kwargs)
         if data.recipe.batch_size > 32:
-
-            def fit(*_, **__):
-                raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
-
-            monkeypatch.setattr(model, "fit", fit)
+            error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+            monkeypatch.setattr(model, "fit", Mock(side_effect=error))
         return model
 
     monkeypatch.setattr(fitting, "build", small_device)
