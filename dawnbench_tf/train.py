@@ -44,7 +44,6 @@ COMMON = (  # flags that --help shows
     "download strategy num_gpus output_dir author hardware cost_per_hour instance"
 ).split()
 
-
 OWN_DATA = (  # flags that --help shows in addition, with --task
     "model validation_share class_weights image_sizes pretrained frozen_parts backbone_rate "
     "task_name"

@@ -113,9 +113,8 @@ def open_session(
     # clock.json is written every second of the body. The caller releases the folder, unless the
     # body raises. Arguments are as in `train`. If building fails, a new folder is restored as it
     # was.
-    # Several workers wait here until the last one has started.
-    with clock.part("wait" if options.strategy == "multi_worker_mirrored" else "build"):
-        strategy = strategies.build(options)  # before any other use of a device
+    with clock.part("build"):
+        strategy = strategies.build(options, clock)  # before any other use of a device
     chief = strategies.is_chief(strategy)
     if examples is not None and not recipe.whole_task.is_own:
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())

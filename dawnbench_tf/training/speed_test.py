@@ -118,8 +118,8 @@ def measure(
     if seconds is not None:
         end = time.monotonic() - sum(clock.parts().values()) + seconds
         recipe = without_files(recipe, options)
-    with clock.part("wait" if options.strategy == "multi_worker_mirrored" else "build"):
-        strategy = strategies.build(options)
+    with clock.part("build"):
+        strategy = strategies.build(options, clock)
     strategies.check(strategy, options, recipe)
     data = session.prepare(recipe, options, clock, strategy, examples)
     recipe, bounds = data.recipe, _bounds(data)

@@ -23,6 +23,7 @@ from official.common import distribute_utils
 
 import dawnbench_tf
 from dawnbench_tf import flags, machine, terminal
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
@@ -38,7 +39,7 @@ LOST_WORKER = (  # errors of the other workers when one is lost
 _ONE_DEVICE = ("off", "one_device")  # strategies without communication
 
 
-def build(options: RunOptions) -> tf.distribute.Strategy:
+def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
     """Builds the strategy of the run options; call it before any other use of a device."""
     # It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
     # operations, as the options say.
@@ -62,7 +63,8 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     if options.num_gpus >= 0:
         tf.config.set_visible_devices(gpus[: options.num_gpus], "GPU")
     if options.strategy == "multi_worker_mirrored":
-        return _multi_worker_mirrored(options)
+        with clock.part("wait"):  # until the last worker has started
+            return _multi_worker_mirrored(options)
     if options.strategy == "tpu":
         return _tpu(options)
     with terminal.silent():  # TensorFlow logs each GPU at its first use, at every level

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import recipes
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset, placement
 from dawnbench_tf.data.images import splits
 from dawnbench_tf.models.layers import views
@@ -69,7 +70,7 @@ def distribute(batches, data):
 
 def main(name, changes):
     devices, size, side, small, settings = SYSTEMS[name]
-    strategy = strategies.build(RunOptions(strategy="mirrored", logical_cpus=devices))
+    strategy = strategies.build(RunOptions(strategy="mirrored", logical_cpus=devices), Clock())
     settings = {"precision": "float64", "batch_size": size, **settings, **changes}
     data = open_data(recipes.get(f"cifar10/{name}", **settings), strategy)
     with source_steps.building(side, small):

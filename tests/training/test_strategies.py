@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import machine, recipes, terminal
-from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.clock import DAWNBENCH, Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
@@ -273,7 +273,7 @@ def test_flags_of_other_strategies_are_refused():
         ("tpu", "mine", "tpu"),
     ):
         with pytest.raises(Refusal, match=f"^--{name}={value}: is for --strategy={strategy}"):
-            strategies.build(RunOptions(**{name: value}))
+            strategies.build(RunOptions(**{name: value}), Clock())
     with pytest.raises(Refusal, match="'b:99999' should be HOST:PORT"):
         strategies._cluster(RunOptions(worker_hosts="a:1,b:99999"))
 
@@ -281,7 +281,7 @@ def test_flags_of_other_strategies_are_refused():
 def test_a_process_has_one_mirrored_strategy():
     """A second one's collectives have the numbers of the first one's, which TensorFlow refuses."""
     options = RunOptions(strategy="mirrored")
-    assert strategies.build(options) is strategies.build(options)
+    assert strategies.build(options, Clock()) is strategies.build(options, Clock())
 
 
 def test_a_checksum_is_of_labels_pixels_and_texts():
