@@ -163,6 +163,7 @@ def test_a_description_has_settings_by_part_and_evidence():
     text = recipes.description(recipe)
     assert "\noptimizer:\n  --rate_in_velocity\n  --weight_decay=0.0005\nschedule:\n" in text
     assert "average" not in text and "\n    dawnbench train --seed=N" in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "\naverage:\n  --average=0.0\n" in recipes.description(recipe, True)
 
 

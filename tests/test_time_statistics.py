@@ -116,6 +116,7 @@ def test_a_crash_after_a_second_makes_no_setting_faster():
     assert time_statistics.median_interval(crashed) == (101, INF)
     assert time_statistics.p_value(whole(*[5.0] * 5), whole(*[5.0] * 5)) == 1
     nothing = Times(np.ones(5), np.ones(5, bool))
+    assert time_statistics.probability_faster(whole(1.0), nothing) == 1  # they ran on after 1 s
     assert time_statistics.p_value(nothing, nothing) == 1
     assert time_statistics.compare(nothing, first) == (None,) * 5
 

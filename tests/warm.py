@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -132,7 +133,8 @@ def _watch(connection):
         _become(request, dict(zip(numbers, received, strict=True)))
     for stream in received:
         os.close(stream)
-    connection.sendall(b"%d\n" % child)
+    with suppress(BrokenPipeError):  # then the connection is at its end, and the child is killed
+        connection.sendall(b"%d\n" % child)
     ended = os.pidfd_open(child)
     ready, _, _ = select.select([ended, connection], [], [])
     if ended not in ready:

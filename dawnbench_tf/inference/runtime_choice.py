@@ -144,20 +144,20 @@ def time_until_reached(
 def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
     """Formats all candidates as a text table; * marks the chosen one."""
     lines = [f"  runtime   precision  p50 ms   p99 ms  {task.metric:>12}   same     MB on"]
+    notes = []
     for candidate in candidates:
-        mark = "*" if candidate is chosen else " "
-        head = f"{mark} {candidate.name:9} {candidate.precision:9}"
-        if candidate.runtime:
-            times = f"{candidate.p50 * 1e3:8.3f} {candidate.p99 * 1e3:8.3f}"
-            size = f"{candidate.runtime.size / 1e6:6.2f} {candidate.runtime.device}"
-            once = f"  timed in {candidate.rounds} of {ROUNDS} rounds: too slow"
+        runtime = candidate.runtime
+        if runtime:
             lines.append(
-                f"{head} {times} {candidate.score:13.5g} {candidate.agreement:6.1%} {size}"
-                f"{once if candidate.rounds < ROUNDS else ''}"
+                f"{'*' if candidate is chosen else ' '} {candidate.name:9} {candidate.precision:9} "
+                f"{candidate.p50 * 1e3:8.3f} {candidate.p99 * 1e3:8.3f} {candidate.score:13.5g} "
+                f"{candidate.agreement:6.1%} {runtime.size / 1e6:6.2f} {runtime.device}"
             )
-        else:
-            lines.append(f"{head} not tried: {candidate.reason}")
-    return "\n".join(lines)
+        if not runtime or candidate.rounds < ROUNDS:
+            slow = f"timed in {candidate.rounds} of {ROUNDS} rounds: too slow"
+            note = slow if runtime else f"not tried: {candidate.reason}"
+            notes.append(terminal.wrapped(f"{candidate.name}, {candidate.precision}: {note}"))
+    return "\n".join(lines + notes)
 
 
 def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:

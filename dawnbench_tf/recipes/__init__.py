@@ -20,7 +20,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from dawnbench_tf import models
+from dawnbench_tf import models, terminal
 from dawnbench_tf.models import user_modules
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported, read_evidence
@@ -242,7 +242,7 @@ def description(recipe: Recipe | str, everything: bool = False) -> str:
         lines.append(f"source: see the comments of {home.replace('.', '/')}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
-        lines += [f"  {_evidence(item)}"]
+        lines += ["  " + terminal.wrapped(_evidence(item), 78, 6)]
         if not isinstance(item, Reported):
             lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)
