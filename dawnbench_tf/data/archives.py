@@ -72,6 +72,10 @@ def members(
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if wanted:
                     entries[name] = (name, member.offset_data, member.size)
+            # tarfile ends at a damaged header, but for a file's first, as at the archive's end.
+            file.seek(archive.offset)
+            if file.read(min(tarfile.BLOCKSIZE, max(0, end - archive.offset))).strip(b"\0"):
+                raise tarfile.ReadError(f"damaged header at byte {archive.offset:,}")
     return list(entries.values())
 
 

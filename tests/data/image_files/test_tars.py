@@ -9,6 +9,7 @@ from dawnbench_tf.data.image_files import tars
 from dawnbench_tf.refusals import Refusal
 from tests.data.image_files.conftest import tar
 
+BELOW = "has a size below 0"  # a damaged header to Python's newer releases
 IMAGE = b"\xff\xd8image\xff\xd9"
 
 
@@ -28,8 +29,9 @@ def classes(*images):
 
 
 CASES = {
-    "goes back": (classes(header("1.JPEG", -512), bytes(1024)), "1.JPEG has a size below 0"),
-    "no size": (header("a.tar", -1) + bytes(1024), "a.tar has a size below 0"),
+    "goes back": (classes(header("1.JPEG", -512), bytes(1024)), f"1.JPEG {BELOW}|byte 512"),
+    "no size": (header("a.tar", -1) + bytes(1024), f"a.tar {BELOW}|invalid offset"),
+    "second": (classes(tar(("1.JPEG", IMAGE))[:1024], b"x" * 1536), "damaged header at byte 1,536"),
     "huge": (classes(header("1.JPEG", 2**60), bytes(1024)), "truncated at 1.JPEG"),
     "huge name": (header("x", 2**40, tarfile.GNUTYPE_LONGNAME) + bytes(1024), "damaged"),
     "huge header": (header("x", 2**40, tarfile.XHDTYPE) + bytes(1024), "damaged"),
