@@ -107,7 +107,13 @@ def measure(
 
     Returns:
       Latencies and the outputs of the first pass.
+
+    Raises:
+      ValueError: no examples, or no pass.
     """
+    if passes < 1 or not len(examples):
+        counts = f"passes={passes}, {len(examples)} examples"
+        raise ValueError(f"At least one pass over one example can be timed. Received: {counts}")
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()  # Python's garbage collector would delay some calls by milliseconds

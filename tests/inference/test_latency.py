@@ -92,6 +92,12 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says():
     assert 0.91 < hits / 400 < 0.99
 
 
+def test_nothing_is_not_timed():
+    for examples, passes in (([], 1), ([1], 0), ([1], -1)):
+        with pytest.raises(ValueError, match=f"Received: passes={passes}, {len(examples)} exampl"):
+            latency.measure(abs, examples, passes)
+
+
 def test_one_call_has_no_interval():
     assert "confidenceMs" not in latencies_of([[0.001]]).facts()
     assert latencies_of([[0.001, 0.002]]).facts()["confidenceMs"] > 0
