@@ -225,7 +225,8 @@ def infer(options: Options, data: Any = None) -> Entry:
         "peakGiB": round(peak_gib, 2),
         **loaded.facts,
     }
-    here = strategies.machine_of(tf.distribute.get_strategy(), machine_cpus)
+    strategy, on_cpu = tf.distribute.get_strategy(), runtime.device == "CPU"
+    here = strategies.machine_of(strategy, machine_cpus, on_cpu)
     entry = run_entry.inference_entry(loaded.recipe, options.credits, here, mean_ms, score, facts)
 
     # The report.

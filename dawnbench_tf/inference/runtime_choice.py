@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf import machine, terminal
 from dawnbench_tf.data.dataset import Example
@@ -162,11 +163,12 @@ def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> 
 
 def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
     yield "keras", "float32"  # the reference
-    usable = machine.has_bfloat16() or machine.gpus()
+    on_gpu = bool(tf.config.list_logical_devices("GPU"))
     for candidate_precision in (precision,) if precision else PRECISIONS:
-        if candidate_precision == "bfloat16" and not precision and not usable:
-            continue
         for name, row in RUNTIMES.items():
+            fast = machine.has_bfloat16() or (on_gpu and row.packages == ("tensorflow",))
+            if candidate_precision == "bfloat16" and not precision and not fast:
+                continue
             if name != "keras" and candidate_precision in row.precisions:
                 yield name, candidate_precision
 

@@ -78,7 +78,8 @@ class RunOptions:
     num_gpus: int = setting(-1, "GPUs to use; -1: all there are", low=-1)
     logical_cpus: int = setting(
         0,
-        "number of logical devices to split the CPU into, to try --strategy=mirrored without GPUs",
+        "number of logical devices to split the CPU into, to try --strategy=mirrored on it; GPUs "
+        "are hidden then",
     )
     tpu: str = setting("local", "TPU to use: local, its name, or grpc://HOST:PORT")
     worker_hosts: str = setting(
@@ -113,8 +114,9 @@ class RunOptions:
     )
     peak_tflops: float = setting(
         0.0,
-        "peak of one device in 10^12 floating-point operations a second at the recipe's "
-        "precision, to state the share that is used; 0: measured, on CPUs and GPUs",
+        "peak of one device (of a TPU v2 or v3: of a core) in 10^12 floating-point operations a "
+        "second at the recipe's precision, to state the share that is used; 0: measured, on CPUs "
+        "and GPUs",
     )
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"

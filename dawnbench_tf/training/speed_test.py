@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes, terminal
-from dawnbench_tf.clock import Clock
+from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
@@ -166,7 +166,7 @@ def measure(
             laps = Laps(limit if seconds else None, clock)
             fitting.begin_phase(model, recipe, begin)
             terminal.status(f"from epoch {begin} on" if number else "compiling and first steps")
-            with clock.part("train"):
+            with clock.part("train"), beating(meter.tick):
                 model.fit(
                     in_phase.training_batches(begin),
                     initial_epoch=begin,

@@ -60,8 +60,8 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
     if options.num_gpus > len(gpus):
         text = f"this machine has {len(gpus)} GPUs that TensorFlow can use"
         refuse("num_gpus", options.num_gpus, text)
-    if options.num_gpus >= 0:
-        tf.config.set_visible_devices(gpus[: options.num_gpus], "GPU")
+    if options.num_gpus >= 0 or options.logical_cpus:
+        tf.config.set_visible_devices(gpus[: max(options.num_gpus, 0)], "GPU")
     if options.strategy == "multi_worker_mirrored":
         with clock.part("wait"):  # until the last worker has started
             return _multi_worker_mirrored(options)
@@ -271,13 +271,17 @@ def accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
     if not gpus:
         return "", 0
     used = strategy.num_replicas_in_sync // count_workers(strategy)
-    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU"), used
+    details = map(tf.config.experimental.get_device_details, gpus[:used])
+    return " and ".join(dict.fromkeys(gpu.get("device_name", "GPU") for gpu in details)), used
 
 
-def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Machine:
+def machine_of(
+    strategy: tf.distribute.Strategy, cpus: int | None = None, on_cpu: bool = False
+) -> Machine:
     """Returns hardware, tag and software versions for an entry."""
     # `cpus` is the number of CPUs at the start of a process that has been restricted to fewer.
-    name, count = accelerators(strategy)
+    # `on_cpu`: the machine's accelerators were not used.
+    name, count = ("", 0) if on_cpu else accelerators(strategy)
     workers, cpus = count_workers(strategy), cpus or machine.cpus()
     if name:
         hardware = f"{count} {name} / {machine.memory_gb():.0f} GB / {cpus} CPU"
@@ -287,7 +291,7 @@ def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Mac
     if workers > 1:
         hardware, tag = f"{workers} x ({hardware})", f"{tag}-{workers}workers"
     # Every build of TensorFlow names CUDA versions; they count only if a GPU is used.
-    build = tf.sysconfig.get_build_info() if tf.config.get_visible_devices("GPU") else {}
+    build = tf.sysconfig.get_build_info() if name and tf.config.get_visible_devices("GPU") else {}
     gpu_libraries = (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
     software = {
         "python": platform.python_version(),

@@ -56,6 +56,7 @@ class Utilization(tf.keras.callbacks.Callback):
         self._workers = strategies.count_workers(strategy)
         local_replicas = strategy.num_replicas_in_sync // self._workers
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
+        self._seconds = self._trained()  # of earlier processes, whose energy nobody recorded
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         if hasattr(self, "_energy"):  # a later `fit`, with other batches
@@ -66,7 +67,6 @@ class Utilization(tf.keras.callbacks.Callback):
             self._flops = None if changing else step_flops(self.model, self._recipe.batch_size)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
-        self._seconds = self._trained()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         if logs is not None:
@@ -92,7 +92,6 @@ class Utilization(tf.keras.callbacks.Callback):
             if self._peak and not self._options.peak_tflops:
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
-        self._energy.tick()
         speed, sources = self._timer.examples_per_second, self._energy.sources
         sizes = self._recipe.batch_sizes, self._recipe.sizes
         one_size = all(len(set(numbers)) == 1 for numbers in sizes)
@@ -105,7 +104,6 @@ class Utilization(tf.keras.callbacks.Callback):
             "peakFlopsPerSecond": self._peak,
             "peakFrom": self._peak_from + exceeded * self._exceeded(),
             **self._shares(),
-            "inputWaitSeconds": self._waits and self._waits.seconds,
             "stepSeconds": step_seconds,
             "gradientBytes": sum(
                 weight.dtype.size * weight.shape.num_elements()
@@ -114,7 +112,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "communicationSecondsPerStep": exchange,
             "communicationShare": exchange / step_seconds if exchange and step_seconds else None,
             **memory(),
-            "energyJoules": self._energy.joules,
+            "energyJoules": None if self._seconds else self._energy.joules,
             "energyFrom": [name + ", of worker 0" * (self._workers > 1) for name in sources],
         }
         # 4 significant figures of measured values
@@ -327,13 +325,15 @@ class Energy:
     """The energy used since the object was created, in joules, with the first GPUs.
 
     `tick()` has to be called more often than a counter overflows; RAPL's overflow within minutes.
-    RAPL counts whole sockets, so it includes other programs.
+    RAPL counts whole sockets and their memory, so it includes other programs.
     """
 
     def __init__(self, gpus: int = 0, root: Path = RAPL):
         self._joules = 0.0
         readings = {counter: counter[1]() for counter in (*_rapl(root), *_nvml(gpus))}
         self._readings = {c: last for c, last in readings.items() if not math.isnan(last + c[2])}
+        if sum(source == "NVML" for source, _, _ in self._readings) < gpus:
+            self._readings = {}  # the energy without that of the GPUs would be no answer
         self.sources = sorted({source for source, _, _ in self._readings})
 
     def tick(self) -> None:
@@ -356,7 +356,7 @@ _Counter = tuple[str, Callable[[], float], float]  # source; joules, or nan; the
 
 
 def _rapl(root: Path) -> Iterator[_Counter]:
-    """Yields a counter for each socket, intel-rapl:N (AMD's too); most need root to be read."""
+    """Yields counters of each socket (AMD's too) and its memory; most need root to be read."""
 
     def joules(file: Path) -> float:
         try:
@@ -365,7 +365,9 @@ def _rapl(root: Path) -> Iterator[_Counter]:
             return math.nan
 
     for folder in sorted(root.glob("intel-rapl:*")):
-        if folder.name.count(":") == 1:  # else a domain inside a socket, which the socket includes
+        # A package includes its "core" and "uncore"; "psys" includes the packages and more.
+        name = folder / "name"
+        if name.is_file() and name.read_text().startswith(("package", "dram")):
             highest = joules(folder / "max_energy_range_uj")
             yield "RAPL", partial(joules, folder / "energy_uj"), highest
 
@@ -393,6 +395,12 @@ def _nvml(gpus: int) -> list[_Counter]:
         except nvml.NVMLError:  # a GPU without an energy counter, or one that is lost
             return math.nan
 
+    def is_divided(handle: Any) -> bool:
+        try:
+            return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
+        except nvml.NVMLError:  # a GPU without MIG
+            return False
+
     # NVML numbers GPUs by their place on the bus. CUDA does if CUDA_DEVICE_ORDER is PCI_BUS_ID, and
     # puts the fastest first if not: then a number says which GPU it is only among equal ones.
     numbers = [str(number) for number in range(len(handles))]
@@ -403,4 +411,6 @@ def _nvml(gpus: int) -> list[_Counter]:
         uuid = name.strip()  # or the start of one
         same = [handle for handle, own in zip(handles, uuids, strict=True) if own.startswith(uuid)]
         used += [certain[uuid]] if uuid in certain else same[:1]
-    return [("NVML", partial(joules, handle), 0.0) for handle in used] if len(used) == gpus else []
+    if len(used) < gpus or any(map(is_divided, used)):  # MIG instances share their GPU's counter
+        return []
+    return [("NVML", partial(joules, handle), 0.0) for handle in used]

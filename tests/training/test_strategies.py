@@ -416,3 +416,28 @@ def test_a_process_that_stays_on_fewer_cpus_states_those_of_the_machine():
     here = strategies.machine_of(tf.distribute.get_strategy(), cpus=48)
     if not tf.config.get_visible_devices("GPU"):
         assert here.hardware.startswith("48 CPU ") and here.tag == "48cpu"
+
+
+def test_hardware_is_that_which_was_used(monkeypatch):
+    names = ["NVIDIA A100", "NVIDIA A100", "Tesla T4"]
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: names)
+    details = tf.config.experimental
+    monkeypatch.setattr(details, "get_device_details", lambda name: {"device_name": name})
+    two, three = (SimpleNamespace(num_replicas_in_sync=n) for n in (2, 3))
+    assert strategies.machine_of(two).hardware.startswith("2 NVIDIA A100 / ")
+    assert strategies.machine_of(three).hardware.startswith("3 NVIDIA A100 and Tesla T4 / ")
+    here = strategies.machine_of(two, on_cpu=True)  # of a runtime without GPUs
+    assert "A100" not in here.hardware and "cuda" not in here.software
+
+
+def test_a_split_cpu_hides_the_gpus(monkeypatch):
+    chosen = []
+    for name, function in (
+        ("set_logical_device_configuration", lambda *_: None),
+        ("list_physical_devices", lambda kind: [f"{kind}:0", f"{kind}:1"]),
+        ("set_visible_devices", lambda devices, kind: chosen.append(devices)),
+    ):
+        monkeypatch.setattr(tf.config, name, function)
+    for flags in ({"logical_cpus": 2}, {}, {"num_gpus": 1}):
+        strategies.build(RunOptions(strategy="mirrored", **flags), Clock())
+    assert chosen == [[], ["GPU:0"]]

@@ -46,9 +46,10 @@ def test_the_measured_peak_is_possible():
     assert 1e9 < peak < 1e16
 
 
-def counter(folder, socket, microjoules, highest=1_000_000):
+def counter(folder, socket, microjoules, highest=1_000_000, name="package-0"):
     path = folder / f"intel-rapl:{socket}"
     path.mkdir(exist_ok=True)
+    (path / "name").write_text(f"{name}\n")
     (path / "energy_uj").write_text(f"{microjoules}\n")
     (path / "max_energy_range_uj").write_text(f"{highest}\n")
     return path
@@ -57,14 +58,19 @@ def counter(folder, socket, microjoules, highest=1_000_000):
 def test_energy_of_all_sockets_adds_up_over_overflows(tmp_path):
     counter(tmp_path, 0, 900_000)
     counter(tmp_path, 1, 0)
-    counter(tmp_path, "0:0", 5)  # a part of the first
+    counters = {"dram": "0:1", "core": "0:0", "psys": "2"}  # the last two have the package's joules
+    for name, socket in counters.items():
+        counter(tmp_path, socket, 0, name=name)
     used = utilization.Energy(root=tmp_path)
     counter(tmp_path, 0, 100_000)
     used.tick()
     counter(tmp_path, 0, 300_000)
     counter(tmp_path, 1, 500_000)
+    for name, socket in counters.items():
+        counter(tmp_path, socket, 40_000, name=name)
     used.tick()
-    assert used.joules == pytest.approx(0.2 + 0.2 + 0.5) and used.sources == ["RAPL"]
+    assert used.joules == pytest.approx(0.2 + 0.2 + 0.5 + 0.04) and used.sources == ["RAPL"]
+    assert utilization.Energy(gpus=1, root=tmp_path).joules is None  # the sockets' is not all
 
 
 def test_where_no_counter_can_be_read_energy_is_not_known(tmp_path):
@@ -135,6 +141,7 @@ def nvml(monkeypatch, millijoules, names=("H100",)):
         nvmlDeviceGetName=lambda handle: (names * len(counters))[handle],
         nvmlDeviceGetUUID=lambda handle: f"GPU-8f{handle}-4e1b",
         nvmlDeviceGetTotalEnergyConsumption=lambda handle: next(counters[handle]),
+        nvmlDeviceGetMigMode=lambda handle: (int(names[0] == "A100 in MIG mode"), 0),
         NVMLError=StopIteration,
     )
     monkeypatch.setitem(sys.modules, "pynvml", stub)
@@ -162,6 +169,7 @@ def test_energy_of_gpus_is_nvml_s_where_it_is_installed(monkeypatch, tmp_path):
         ("1", None, ("T4", "H100", "T4"), None),  # CUDA's fastest first
         ("-1", None, ("H100",), None),
         ("MIG-1", None, ("H100",), None),
+        (None, None, ("A100 in MIG mode",), None),
     ],
 )
 def test_energy_is_that_of_the_gpus_that_cuda_shows(
@@ -193,7 +201,7 @@ def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
     assert utilization.memory()["deviceGiB"] == 11
 
 
-def measured_run(monkeypatch, before, after, speed):
+def measured_run(monkeypatch, before, after, speed, earlier=0.0):
     """Returns the facts of a run whose peak is `before` and then `after` it, in GFLOP/s."""
     peaks = iter([(before * 1e9, "a convolution"), (after * 1e9, "a convolution")])
     forward = 10**9 / utilization.STEP_TO_FORWARD
@@ -201,11 +209,20 @@ def measured_run(monkeypatch, before, after, speed):
     monkeypatch.setattr(utilization, "measure_peak", lambda precision: next(peaks))
     timer = TimeToAccuracy(98, "top1Accuracy")
     timer.examples_per_second = speed
+    timer.clock.carry_on({"train": earlier})
+    energy = types.SimpleNamespace(joules=5.0, sources=["RAPL"])
     recipe, strategy = recipes.get("digits/resnet8"), tf.distribute.get_strategy()
     watched = utilization.Utilization(recipe, RunOptions(), strategy, timer, Waits())
     watched.set_model(models.build("resnet8_v1_pad"))
+    monkeypatch.setattr(utilization, "Energy", lambda _: energy)
     watched.on_train_begin()
     return watched.facts()
+
+
+def test_the_energy_of_a_run_that_was_continued_is_not_known(monkeypatch):
+    for earlier, joules in ((0.0, 5), (60.0, None)):
+        facts = measured_run(monkeypatch, before=82, after=219, speed=100.0, earlier=earlier)
+        assert facts["energyJoules"] == joules and facts["examplesPerSecond"] == 100
 
 
 def test_the_peak_is_the_larger_of_before_and_after_training(monkeypatch):
