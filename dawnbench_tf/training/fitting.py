@@ -1,5 +1,6 @@
 """Building and compiling a recipe's model, and turning the errors of `fit` into refusals."""
 
+import errno
 import json
 import math
 import os
@@ -313,7 +314,10 @@ class Calls(tf.keras.callbacks.Callback):
 
 @contextmanager
 def refusing(
-    recipe: Recipe, folder: Path | None, advice: Callable[[], str] = lambda: "lower it"
+    recipe: Recipe,
+    strategy: tf.distribute.Strategy,
+    folder: Path | None = None,
+    advice: Callable[[], str] = lambda: "lower it",
 ) -> Iterator[None]:
     """Raises Refusal for errors of `fit` that a user can fix: memory, lost workers, disk, data."""
     try:
@@ -323,15 +327,24 @@ def refusing(
         text = f"does not fit into the device's memory; {advice()}"
         refuse("batch_size", recipe.batch_size, text)
     except strategies.LOST_WORKER:
-        raise Refusal("a worker was lost; the same command on all workers continues") from None
+        is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        if strategies.count_workers(strategy) == 1 and not is_tpu:
+            raise  # of a bucket, or of the user's own code
+        text = "a worker has ended, and its output says why; the same command on all workers "
+        raise Refusal(text + "continues") from None
     except OSError as error:
-        raise files.cannot_write(folder or Path("."), error) from None
+        # Of the log. Any other is of a callback or of data of the user's.
+        path = Path(error.filename or folder or ".")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+        if not full and not (error.filename and folder and path.is_relative_to(folder)):
+            raise
+        raise files.cannot_write(path, error) from None
 
 
-def checksum(data: Data) -> int:
-    """Returns a checksum of labels, texts and images in memory, less than 2^31."""
+def checksum(values: Any) -> int:
+    """Returns a checksum of the texts and arrays of a nest, less than 2^31 to fit int32."""
     digest = 0
-    for leaf in tf.nest.flatten(data.splits):
+    for leaf in tf.nest.flatten(values):
         if isinstance(leaf, str):
             digest = zlib.crc32(leaf.encode(errors="surrogatepass"), digest)
         elif isinstance(leaf, np.ndarray | tf.Tensor):
@@ -345,24 +358,31 @@ def check_agreement(
     options: RunOptions,
     epochs_done: int = 0,
     data: Data | None = None,
+    model: tf.keras.Model | None = None,
 ) -> None:
-    """Raises Refusal if workers have different checkpoints, recipes, flags or data."""
+    """Raises Refusal if workers have different checkpoints, recipes, flags, data or weights."""
     # Such workers would wait for each other forever, or train a mixture of recipes.
     if strategies.count_workers(strategy) == 1:
         return
-    digest = zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1  # fits int32
+    flags = {"name": "--recipe", "task": "--task or --task_name"}
     own = {
-        "recipes, or flags that replace their fields": digest,
+        **{
+            flags.get(name, f"--{name}"): zlib.crc32(json.dumps(value, sort_keys=True).encode())
+            >> 1
+            for name, value in recipe.values().items()
+        },
+        "--max_steps": options.max_steps,
         "--steps_per_execution": options.steps_per_execution,
         "--data_format": int(options.data_format == "NCHW"),
         "--jit_compile": bool(options.jit_compile),
         "--deterministic": options.deterministic,
-        "examples in --data_dir": checksum(data) if data else 0,
+        "examples in --data_dir": checksum(data.splits) if data else 0,
+        "weights, of --pretrained or a checkpoint": checksum(model.get_weights()) if model else 0,
     }
 
     def gathered() -> tf.Tensor:
         facts = strategy.run(lambda: tf.constant([[epochs_done, *own.values()]], tf.int32))
-        return strategy.gather(facts, axis=0)  # (replicas, 7)
+        return strategy.gather(facts, axis=0)  # (replicas, facts)
 
     epochs, *others = tf.function(gathered)().numpy().T.tolist()
     different = [source for source, facts in zip(own, others, strict=True) if len({*facts}) > 1]
@@ -370,7 +390,8 @@ def check_agreement(
         reason = f"--output_dir: workers found checkpoints of epochs {sorted({*epochs})}; "
         reason += "it should be one folder that all workers see"
     elif different:
-        reason = f"workers were given different {different[0]}; give all of them the same"
+        names = ", ".join(different[:3])
+        reason = f"workers were given different {names}; give all of them the same"
     else:
         return
     # A barrier: no worker exits before all have read the facts. It is a new tf.function: a second

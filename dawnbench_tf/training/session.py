@@ -79,12 +79,12 @@ def prepare(
     clock: Clock,
     strategy: tf.distribute.Strategy,
     examples: Any = None,
-    begun: bool = False,
+    epochs_done: int | None = None,
 ) -> Data:
     """Loads a recipe's data set for the devices of a strategy; the time counts as "load"."""
     # The recipe of the result has its task's numbers of examples and classes, from the data. A run
-    # that has `begun` needs the numbers of its recipe.
-    if recipe.whole_task.any_size and not begun and not recipe.synthetic:
+    # that goes on after `epochs_done` needs the numbers of its recipe.
+    if recipe.whole_task.any_size and epochs_done is None and not recipe.synthetic:
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     if not recipe.goal:
         refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
@@ -97,7 +97,10 @@ def prepare(
         folder.check(recipe, options.data_dir)  # decodes all images, before the clock starts
     terminal.status("loading the data")
     with clock.part("load"):
-        return dataset.open(recipe, options.data_dir, options.download, placement, examples)
+        data = dataset.open(recipe, options.data_dir, options.download, placement, examples)
+    # Each worker has read the numbers of the data, and its checkpoint, itself.
+    fitting.check_agreement(strategy, data.recipe, options, epochs_done or 0, data)
+    return data
 
 
 @contextmanager
@@ -119,7 +122,7 @@ def open_session(
     if examples is not None and not recipe.whole_task.is_own:
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     # Before the claim: the chief must not claim the folder for a recipe that other workers lack.
-    with fitting.refusing(recipe, output):
+    with fitting.refusing(recipe, strategy, output):
         fitting.check_agreement(strategy, recipe, options)
 
     folder = run_folder.claim(output, recipe, chief, replaced, to_record(options))
@@ -130,8 +133,9 @@ def open_session(
         finished = newest is not None and newest.is_last(recipe)
         beats = [partial(folder.write_clock, clock)] if chief and not finished else []
         # `beating` writes the clock once more at the end, however the body ends.
-        with beating(*beats), fitting.refusing(recipe, output), fitting.freeing_graphs():
-            with folder.restored_if_refused():
+        refusing = partial(fitting.refusing, recipe, strategy, output)
+        with beating(*beats), refusing(), fitting.freeing_graphs():
+            with folder.restored_if_refused(), refusing():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
                     folder.record(session.data.recipe, to_record(options))
@@ -159,10 +163,9 @@ def _build(
     """Loads the data, builds the model and what trains and measures it, restores a checkpoint."""
     recipe = folder.recipe
     strategies.check(strategy, options, recipe)
-    data = prepare(recipe, options, clock, strategy, examples, begun=newest is not None)
+    epochs_done = newest.epochs if newest else None
+    data = prepare(recipe, options, clock, strategy, examples, epochs_done)
     recipe = data.recipe
-    # Now the checkpoint and the numbers of the data are known, which each worker has read itself.
-    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0, data)
     if newest:
         data.check_saved(folder.path)
     elif folder.writer:
@@ -191,6 +194,7 @@ def _build(
     # Weights, rows and clock are in one checkpoint.
     saver = checkpoints.Saver(folder, model, timer, strategies.machine_of(strategy))
     saver.restore(newest)
+    fitting.check_agreement(strategy, recipe, options, model=model)
     if newest and newest.is_last(recipe):
         saver.complete(newest)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)

@@ -121,7 +121,9 @@ def measure(
     with clock.part("build"):
         strategy = strategies.build(options, clock)
     strategies.check(strategy, options, recipe)
-    data = session.prepare(recipe, options, clock, strategy, examples)
+    with fitting.refusing(recipe, strategy):
+        fitting.check_agreement(strategy, recipe, options)
+        data = session.prepare(recipe, options, clock, strategy, examples)
     recipe, bounds = data.recipe, _bounds(data)
     if seconds is None:  # the first sizes alone
         shape = utilization.shape_in(recipe, 0)
@@ -150,7 +152,7 @@ def measure(
     def advice() -> str:
         return timed if seconds else _smaller_batch(recipe, options, examples)
 
-    with fitting.refusing(recipe, None, advice), tempfile.TemporaryDirectory() as folder:
+    with fitting.refusing(recipe, strategy, None, advice), tempfile.TemporaryDirectory() as folder:
         logs, steps = Path(options.output_dir or folder) / "tensorboard", options.profile_steps
         profilers = [profiling.Profiler(logs, steps, timer)] if steps else []
         for number, (side, begin, until) in enumerate(bounds):

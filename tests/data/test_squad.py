@@ -156,7 +156,7 @@ def test_files_of_another_number_are_for_runs_that_begin(folder):
     data = session.prepare(*arguments)
     assert data.recipe.task_row.train_examples == len(data.splits.train.context_of_question) < 9
     with pytest.raises(Refusal, match="squad train: should hold 87599 questions"):
-        session.prepare(*arguments, begun=True)
+        session.prepare(*arguments, epochs_done=1)
 
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):

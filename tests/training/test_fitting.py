@@ -181,3 +181,22 @@ def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
         weights.append(model.get_weights())
     for ours, expected in zip(*weights, strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_error_of_the_user_s_own_code_is_no_fault_of_the_run_s_folder_or_workers(tmp_path):
+    def meets(error):
+        with fitting.refusing(
+            recipes.get("digits/resnet8"), tf.distribute.get_strategy(), tmp_path
+        ):
+            raise error
+
+    for error in (
+        ConnectionRefusedError(111, "Connection refused"),
+        FileNotFoundError(2, "No such file", "/nowhere/metrics.csv"),
+        tf.errors.UnavailableError(None, None, "no bucket"),
+    ):
+        with pytest.raises(type(error)):
+            meets(error)
+    for error in (OSError(28, "No space"), PermissionError(13, "No space", f"{tmp_path}/rows.tsv")):
+        with pytest.raises(Refusal, match=rf"^{tmp_path}.*: can't be written \(No space\)"):
+            meets(error)
