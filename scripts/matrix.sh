@@ -30,9 +30,9 @@ try() { # PYTHON TENSORFLOW: installs and tests one pair; prints its row
     rm -rf "$venv"
     "$python" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check . "tensorflow==$2.*" \
-        pytest pytest-xdist hypothesis >"$log" 2>&1 || { echo "| $1 | $2 | does not install: $log |"; return; }
+        pytest pytest-xdist hypothesis scipy >"$log" 2>&1 || { echo "| $1 | $2 | does not install: $log |"; return; }
     result=$(TF_USE_LEGACY_KERAS=0 "$venv/bin/python" -m pytest -q -n 2 -p no:cacheprovider -W default "${TESTS[@]}" 2>&1 |
-        tee -a "$log" | grep -E '^[0-9]+ (passed|failed|error)|^ImportError|^ERROR' | tail -1 | sed 's/ in .*//')
+        tee -a "$log" | grep -E '^[0-9]+ (passed|failed|error)|^ImportError|^ERROR' | tail -1 | sed 's/ in .*//') || : # a row says what failed
     echo "| $1 | $("$venv/bin/pip" show tensorflow | sed -n 's/^Version: //p'), Keras $("$venv/bin/pip" show keras | sed -n 's/^Version: //p') | $result |"
     rm -rf "$venv"
 }
