@@ -1,7 +1,7 @@
 """Estimates time and dollars to the threshold, from a few steps.
 
     dawnbench estimate                      # the recipes that were measured
-    dawnbench estimate cifar10/airbench94 imagenet/resnet50 --cost_per_hour=0.9
+    dawnbench estimate cifar10/cpu94 imagenet/resnet50_v1_5 --cost_per_hour=0.9
     dawnbench estimate --output=HERE.json   # also as JSON
     dawnbench estimate --compare HERE.json THERE.json   # machines side by side
 
@@ -64,7 +64,7 @@ class Options(Checked):
 def main(options: Options, names: list[str]) -> int:
     for name in filter(flags.is_given, OF_A_CALL):
         value = getattr(options.run, name)
-        refuse(name, value, "is for train; --seconds and --output are an estimate's")
+        refuse(name, value, "is for train; leave it out")
     if options.compare:
         if len(names) < 2:
             raise Refusal("--compare: should be followed by two files or more, of --output")

@@ -227,6 +227,8 @@ def infer(options: Options, data: Any = None) -> Entry:
     }
     strategy, on_cpu = tf.distribute.get_strategy(), runtime.device == "CPU"
     here = strategies.machine_of(strategy, machine_cpus, on_cpu)
+    if options.threads < machine_cpus:  # else the entry would replace that of all CPUs
+        here = here._replace(tag=f"{here.tag}-{counted(options.threads, 'thread')}")
     entry = run_entry.inference_entry(loaded.recipe, options.credits, here, mean_ms, score, facts)
 
     # The report.

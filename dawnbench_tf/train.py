@@ -1,7 +1,7 @@
 """Trains a model to its threshold, times it, and writes an entry.
 
     dawnbench train [FILE.toml]   # your recipe; or embedded digits, no download
-    dawnbench train --recipe=cifar10/resnet56_tf --data_dir=DIR --num_gpus=2
+    dawnbench train --recipe=cifar10/wrn_22_6 --data_dir=DIR --strategy=mirrored
 
 Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
 Exit status: 0 threshold reached, 3 not reached, 1 bad input or environment.

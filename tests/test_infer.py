@@ -83,6 +83,8 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
     entry = read_entry(path)
     assert entry.score >= 98 and 0 < entry.latency < 100
     assert (entry.misc["device"], entry.misc["threads"]) == ("CPU", 1)
+    if machine.cpus() > 1:
+        assert f"_{machine.cpus()}cpu-1-thread_" in entry.name
     assert entry.cost == pytest.approx(0.34 * entry.latency / 3_600_000)
     assert entry.misc["p50Ms"] <= entry.misc["p90Ms"] <= entry.misc["p99Ms"]
     assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1

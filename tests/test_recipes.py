@@ -17,6 +17,7 @@ from dawnbench_tf.recipe import Questions, Recipe
 from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.recipes import own
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import schedules
 from tests.stated_settings import RATES, STATED
 
@@ -165,6 +166,27 @@ def test_a_description_has_settings_by_part_and_evidence():
     assert "average" not in text and "\n    dawnbench train --seed=N" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "\naverage:\n  --average=0.0\n" in recipes.description(recipe, True)
+
+
+def test_evidence_of_one_run_has_neither_median_nor_deviation():
+    text = recipes.description("qa_mini/drqa")
+    assert "reached in 1 of 1 run, " in text and "median" not in text and "sd" not in text
+
+
+def test_a_setting_that_another_one_turns_off_is_refused_where_it_is_asked_for():
+    for name, value in (("pad_mode", "reflection"), ("channel_mean", (0.1, 0.2, 0.3))):
+        off = {"pad": 0, "standardize": "image"}
+        with pytest.raises(Refusal, match=f"^--{name}=.*: requires --(pad|standardize=channel)$"):
+            recipes.get("cifar10/airbench94", **{name: value}, **off)
+    assert recipes.get("cifar10/airbench94", **off).data.pad_mode == "reflection"  # the row's own
+
+
+def test_every_recipe_that_pages_and_commands_name_exists():
+    root = Path(__file__).parents[1]
+    pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("dawnbench_tf/**/*.py")]
+    pattern = re.compile(rf"(?<![\w/.-])((?:{'|'.join(TASKS)})/[a-z]\w+)(?![\w/*.-])")
+    names = [name for page in pages for name in pattern.findall(page.read_text("utf-8"))]
+    assert len(names) > 100 and {*names} <= recipes.rows().keys()
 
 
 def test_an_unknown_recipe_suggests_the_nearest():

@@ -30,6 +30,7 @@ from dawnbench_tf.recipes import own, recipe_files
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import READER_TEXT, TASKS, Task, find_task
+from dawnbench_tf.terminal import counted
 
 __all__ = ["DEFAULT", "rows", "get", "table", "description"]
 
@@ -181,6 +182,14 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     for name in filter(USED_BY.get, changes):
         if recipe.optimizer.name not in USED_BY[name]:
             refuse(name, changes[name], f"is for --optimizer={', '.join(USED_BY[name])}")
+    by_channel = getattr(recipe.data, "standardize", "") == "channel"
+    for name, needed, has_it in (
+        ("pad_mode", "--pad", getattr(recipe.data, "pad", 0)),
+        ("channel_mean", "--standardize=channel", by_channel),
+        ("channel_deviation", "--standardize=channel", by_channel),
+    ):
+        if name in changes and not has_it:
+            refuse(name, changes[name], f"requires {needed}")
     if not recipe.task:
         refuse("task", "", f"is needed for {recipe.name}: {READER_TEXT}")
     variant = _variant(recipe, "model", recipe.model)
@@ -255,9 +264,10 @@ def _evidence(item: Published | Reported | Measured) -> str:
         return f"{text}; {item.note}" if item.note else text
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
-    median = "never" if item.seconds is None else f"{item.seconds:g} s on the clock"
+    several, note = item.runs > 1, item.note and f"; {item.note}"
+    time = "never" if item.seconds is None else f"{item.seconds:g} s on the clock"
     return (
-        f"measured {item.date}: reached in {item.reached} of {item.runs} runs, "
-        f"median {median}, {item.mean:g} (sd {item.sd:g}), {item.machine}"
-        + (f"; {item.note}" if item.note else "")
+        f"measured {item.date}: reached in {item.reached} of {counted(item.runs, 'run')}, "
+        f"{'median ' * several}{time}, {item.mean:g}{f' (sd {item.sd:g})' * several}, "
+        f"{item.machine}{note}"
     )

@@ -137,8 +137,8 @@ def options_of(folder: str | os.PathLike[str]) -> RunOptions:
 
     Returns:
       The options: data directory, strategy, price, author. Those of one call (`output_dir`,
-      `max_steps`, `worker_hosts`, `task_index`) have their defaults, and in folders of release 0.2
-      and earlier, all.
+      `max_steps`, `worker_hosts`, `task_index`, `profile_steps`) have their defaults, and in
+      folders of release 0.2 and earlier, all.
 
     Raises:
       Refusal: it is no folder of a run, or the options are damaged or of a newer release.

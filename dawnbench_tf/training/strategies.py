@@ -60,6 +60,8 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
     if options.num_gpus > len(gpus):
         text = f"this machine has {len(gpus)} GPUs that TensorFlow can use"
         refuse("num_gpus", options.num_gpus, text)
+    if options.num_gpus > 1 and options.strategy in ("off", "one_device", "tpu"):
+        refuse("num_gpus", options.num_gpus, "should have --strategy=mirrored as well")
     if options.num_gpus >= 0 or options.logical_cpus:
         tf.config.set_visible_devices(gpus[: max(options.num_gpus, 0)], "GPU")
     if options.strategy == "multi_worker_mirrored":

@@ -443,6 +443,8 @@ def test_a_split_cpu_hides_the_gpus(monkeypatch):
         ("set_visible_devices", lambda devices, kind: chosen.append(devices)),
     ):
         monkeypatch.setattr(tf.config, name, function)
+    with pytest.raises(Refusal, match="--num_gpus=2: should have --strategy=mirrored as well"):
+        strategies.build(RunOptions(num_gpus=2), Clock())
     for flags in ({"logical_cpus": 2}, {}, {"num_gpus": 1}):
         strategies.build(RunOptions(strategy="mirrored", **flags), Clock())
     assert chosen == [[], ["GPU:0"]]
