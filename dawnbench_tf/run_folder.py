@@ -437,7 +437,8 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
             refuse("output_dir", path, f"{text}; name another folder")
     for name in ours:
         if name in compared and theirs[name] != ours[name] and not (more and name == "epochs"):
-            difference = f"{own.name} with {name}={theirs[name]}, not {ours[name]}"
+            value = "its default" if ours[name] is None else ours[name]
+            difference = f"{own.name} with {name}={theirs[name]}, not {value}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if more:
         return _longer(owner, recipe.epochs)

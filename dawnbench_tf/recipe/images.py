@@ -196,6 +196,7 @@ class Images:
             refuse("image_size_epochs", self.image_size_epochs, "should increase")
         if len(self.image_size_epochs) != max(len(self.image_sizes) - 1, 0):
             expected = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
+            expected = expected if self.image_sizes else "requires --image_sizes"
             refuse("image_size_epochs", self.image_size_epochs, expected)
         if self.alternating_flip and not self.flip:
             refuse("alternating_flip", True, "requires --flip")
