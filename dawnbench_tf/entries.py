@@ -66,7 +66,7 @@ def check_tree(
         if path.is_dir():
             before, own = len(violations), list(find(path, violations))
             if not own and len(violations) == before:
-                text = "holds no entry: no DATASET/train/NAME.json"
+                text = "holds no entry, as DATASET/train/NAME.json; not_an_entry/ is passed over"
                 violations.append(Violation(path, 1, "folder", text))
         elif path.exists() or path.is_symlink():
             own = [path]
