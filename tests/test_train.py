@@ -11,6 +11,7 @@ import time
 import pytest
 
 from dawnbench_tf import recipes, run_folder, runs, train
+from dawnbench_tf.recipe.options import RunOptions
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -128,7 +129,7 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
         ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
         (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
         ((*MIRRORED, "--batch_size=63"), "--batch_size=63: should divide by the 2 replicas; 62"),
-        (("--logical_cpus=2",), "--logical_cpus=2: should have --strategy=mirrored as well"),
+        (("--logical_cpus=2",), "--logical_cpus=2: is for --strategy=mirrored"),
         ((*MIRRORED, "--jit_compile"), "--jit_compile=true: XLA can't compile one step for 2 CPU"),
         (("--instance=p9.huge",), "--instance=p9.huge: is not known; --instance=? lists"),
         ((*WORKERS, "--instance=p3.2xlarge"), "--instance=p3.2xlarge: is one machine's price"),
@@ -360,3 +361,14 @@ def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_rec
         assert f"dawnbench train: --data_dir={folder}: does not exist" in done.stderr, done.stderr
         assert ("goes on with --data_dir=/no, as it began" in done.stderr) == (not flags)
     assert runs.options_of(tmp_path / "out").data_dir == "/no"
+
+
+def test_another_strategy_leaves_out_the_devices_of_the_one_before(tmp_path, monkeypatch):
+    (tmp_path / "run.json").touch()
+    recorded = RunOptions(strategy="mirrored", logical_cpus=2, steps_per_execution=7)
+    monkeypatch.setattr(runs, "options_of", lambda folder: recorded)
+    monkeypatch.setattr(train.flags, "is_given", lambda name: name == "strategy")
+    for strategy, cpus in (("off", 0), ("mirrored", 2)):
+        run = train._as_it_began(RunOptions(strategy=strategy, output_dir=str(tmp_path)))
+        assert run.strategy == strategy and run.logical_cpus == cpus
+        assert run.steps_per_execution == 7

@@ -22,7 +22,7 @@ from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.models import parts
 from dawnbench_tf.models.layers import xla
-from dawnbench_tf.models.layers.image import Whitening
+from dawnbench_tf.models.layers.image import GhostBatchNormalization, Whitening
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipe.schedule import Phase, split
@@ -91,6 +91,12 @@ def build(
         if count := recipe.network.frozen_parts:
             with refusals.refusing(f"--frozen_parts={count}", "", ValueError):  # it has fewer
                 parts.freeze(model, count)
+        replicas = data.placement.strategy.num_replicas_in_sync
+        for layer in model._flatten_layers():
+            for size in recipe.batch_sizes if isinstance(layer, GhostBatchNormalization) else ():
+                if (own := size // replicas) > layer.group and own % layer.group:
+                    text = f"{own} on a device should be a multiple of {recipe.model}'s groups"
+                    refuse("batch_size", size, f"{text} of {layer.group}")
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),

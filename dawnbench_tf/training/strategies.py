@@ -20,6 +20,7 @@ from importlib.metadata import version
 import numpy as np
 import tensorflow as tf
 from official.common import distribute_utils
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 import dawnbench_tf
 from dawnbench_tf import flags, machine, terminal
@@ -47,13 +48,19 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
         ("worker_hosts", "multi_worker_mirrored"),
         ("task_index", "multi_worker_mirrored"),
         ("tpu", "tpu"),
+        ("logical_cpus", "mirrored"),
     ):
         value = getattr(options, name)
         if options.strategy != own and value != getattr(RunOptions, name):
             refuse(name, value, f"is for --strategy={own}")
     if options.logical_cpus:
         parts = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
-        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        reason = "this process uses its devices already; start a new one"
+        with refusing(f"--logical_cpus={len(parts)}", reason, RuntimeError):
+            tf.config.set_logical_device_configuration(cpu, parts)
+    if is_op_determinism_enabled() and not options.deterministic:
+        terminal.say("--deterministic: stays on, as an earlier run of this process turned it on")
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")
@@ -109,11 +116,13 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         if size % replicas:
             near = max(size // replicas, 1) * replicas
             name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
-            refuse(name, size, f"should divide by the {replicas} replicas; {near} would")
+            text = f"should divide by the {replicas} replicas; {near} would, or fewer devices"
+            refuse(name, size, text)
     if options.jit_compile and options.strategy == "tpu":
         refuse("jit_compile", True, "XLA always compiles for a TPU; leave it out")
     if options.jit_compile and replicas > 1 and not on_gpu:
-        refuse("jit_compile", True, f"XLA can't compile one step for {replicas} CPU devices")
+        text = f"XLA can't compile one step for {replicas} CPUs; --nojit_compile would run"
+        refuse("jit_compile", True, text)
     if recipe.precision == "mixed_float16" and not on_gpu:
         text = "float16 needs a GPU; mixed_bfloat16 or float32 would run here"
         refuse("precision", recipe.precision, text)

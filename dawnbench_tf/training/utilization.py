@@ -273,6 +273,7 @@ def measure_peak(precision: str) -> tuple[float, str]:
 def _rate(operation: Callable[[], tf.Tensor], flops: int) -> float:
     """Returns operations a second in the fastest of several calls, each until its result."""
     function = tf.function(lambda: tf.reduce_max(operation()), autograph=False)
+    function._omit_frequent_tracing_warning = True
     function().numpy()  # traces and compiles
     begin = latest = now = time.monotonic()
     best = math.inf

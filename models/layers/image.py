@@ -140,7 +140,10 @@ class StochasticDepth(tf.keras.layers.Layer):
         x, shortcut = inputs
         if not training:
             return shortcut + self.branch(x, training=False)
-        draw = tf.random.stateless_uniform([], seed=tf.stack([self.draws, 0]))
+        # Of whole numbers: XLA makes floats of other bits. These are the floats of TensorFlow's.
+        seed, most = tf.stack([self.draws, 0]), tf.constant(2**23 - 1, tf.uint32)
+        bits = tf.random.stateless_uniform([], seed, minval=None, maxval=None, dtype=tf.uint32)
+        draw = tf.cast(tf.bitwise.bitwise_and(bits, most), tf.float32) / 2**23
         self.draws.assign_add(1)
 
         def keep() -> tf.Tensor:

@@ -183,6 +183,12 @@ def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_batch_that_ghost_groups_do_not_divide_is_refused_with_the_flag():
+    recipe = recipes.get("digits/resnet8", model="resnet9_mish", batch_size=40, synthetic="decoded")
+    with pytest.raises(Refusal, match="^--batch_size=40: 40 on a device .* resnet9_mish's groups"):
+        fitting.build(dataset.open(recipe))
+
+
 def test_an_error_of_the_user_s_own_code_is_no_fault_of_the_run_s_folder_or_workers(tmp_path):
     def meets(error):
         with fitting.refusing(

@@ -437,6 +437,8 @@ def test_hardware_is_that_which_was_used(monkeypatch):
 
 def test_a_split_cpu_hides_the_gpus(monkeypatch):
     chosen = []
+    with pytest.raises(Refusal, match="^--logical_cpus=2: this process uses its devices already"):
+        strategies.build(RunOptions(strategy="mirrored", logical_cpus=2), Clock())
     for name, function in (
         ("set_logical_device_configuration", lambda *_: None),
         ("list_physical_devices", lambda kind: [f"{kind}:0", f"{kind}:1"]),

@@ -89,7 +89,9 @@ class ImageData(Data):
         return augment.standardizer(self.recipe, self.placement.data_format)(batch)
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
-        logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
+        logits, group = np.concatenate(outputs), tested.group_size(batch_size, self._ratios)
+        whole = np.arange(len(logits)) % batch_size < group  # the rest is padding
+        logits = logits[whole][: len(self.splits.test.labels)]
         if self._ratios is None:
             return logits
         return logits[np.argsort(np.argsort(self._ratios, kind="stable"))]  # as in `test_batches`

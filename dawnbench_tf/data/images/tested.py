@@ -19,6 +19,7 @@ from dawnbench_tf.recipe import Recipe
 
 BLOCK = 200  # images that `SingleImages` prepares at a time
 STRIDE = 32  # sides of rectangular test images are multiples of this, in pixels
+RECTANGLES = 500  # test images of one shape, or a batch if it is smaller
 WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
 
@@ -26,14 +27,15 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
     """Returns distributed batches of test images, uint8 (b, h, w, c)."""
     # The last batch is completed with the last image; `collect` removes what is too much. With
     # `ratios`, width / height of each image, images are sorted by ratio, and a batch has rectangles
-    # of one shape.
+    # of one shape: RECTANGLES whatever the number of devices, completed with its last image.
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
-    count = len(split.labels)
-    steps = -(-count // batch_size)
+    count, group = len(split.labels), group_size(batch_size, ratios)
+    steps = -(-count // group)
     order = np.arange(count) if ratios is None else np.argsort(ratios, kind="stable")
-    indices = np.pad(order, (0, steps * batch_size - count), "edge")
-    plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
+    indices = np.pad(order, (0, steps * group - count), "edge").reshape(steps, group)
+    indices = np.pad(indices, ((0, 0), (0, batch_size - group)), "edge")
+    plan = _test_plan(split, data.recipe, indices, ratios)
 
     def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         select = share(strategy, context)
@@ -42,6 +44,11 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
         return dataset.prefetch(2).with_options(without_autotune())
 
     return data.placement.distribute(make_pipeline)
+
+
+def group_size(batch_size: int, ratios: np.ndarray | None) -> int:
+    """Returns the number of test images in a batch of `test_batches`, without what completes it."""
+    return batch_size if ratios is None else min(batch_size, RECTANGLES)
 
 
 def _test_plan(

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data.dataset import Placement
-from dawnbench_tf.data.images import jpegs
+from dawnbench_tf.data.images import jpegs, tested
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits
 from tests.data.images.test_pipeline import Shared
@@ -29,18 +29,21 @@ def test_ratios_are_those_of_the_pixels(splits):
     assert jpegs.aspect_ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(splits, workers):
+@pytest.mark.parametrize(("workers", "batch_size"), [(1, 2), (2, 2), (3, 3)])
+def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(
+    splits, workers, batch_size, monkeypatch
+):
+    monkeypatch.setattr(tested, "RECTANGLES", 2)  # a third image completes the batch of three
     by_worker = []
     for index in range(workers):
-        shared = Placement(Shared(workers, workers, index))
-        by_worker.append([b.numpy() for b in ImageData(RECIPE, splits, shared).test_batches(2)])
+        data = ImageData(RECIPE, splits, Placement(Shared(workers, workers, index)))
+        by_worker.append([batch.numpy() for batch in data.test_batches(batch_size)])
     steps = [np.concatenate(parts) for parts in zip(*by_worker, strict=True)]
     shapes = [step.shape[1:3] for step in steps]
     # Means of the pairs' ratios: 0.35, which is cut to 0.5; 1; 1.5; and 2, of the last image alone.
     assert shapes == [(128, 64), (64, 64), (64, 96), (64, 128)]
     shown = [np.round(step.mean((1, 2, 3)) / 30) for step in steps]
-    outputs = ImageData(RECIPE, splits, None).collect(shown, 2)
+    outputs = ImageData(RECIPE, splits, None).collect(shown, batch_size)
     assert outputs.tolist() == splits.test.labels.tolist() == list(range(7))
 
 
