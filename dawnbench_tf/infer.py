@@ -128,8 +128,7 @@ def _check(options: Options) -> Options:
     credits = prices.with_instance_price(options.credits)
     data_dir = options.data_dir
     if not data_dir and not options.weights:
-        data_dir = runs.options_of(options.model).data_dir
-        if data_dir:
+        if data_dir := runs.options_of(options.model).data_dir:
             terminal.say(f"reads --data_dir={shown(data_dir)}, as the training run did")
     return replace(options, credits=credits, threads=options.threads or cpus, data_dir=data_dir)
 

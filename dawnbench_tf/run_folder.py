@@ -90,9 +90,7 @@ def _read_owner(path: Path, _: tuple[int, ...]) -> Owner:
     if version > NEWEST_FORMAT:
         reads = f"this release reads formats up to {NEWEST_FORMAT}"
         raise Refusal(f"{path}: has format {version}; {reads}: install a newer dawnbench_tf")
-    values = dict(whole)
-    for name in (FORMAT, OPTIONS):
-        values.pop(name, None)
+    values = {name: value for name, value in whole.items() if name not in (FORMAT, OPTIONS)}
     before, replaced = values.pop(EPOCHS_BEFORE, []), values.pop(REPLACED, None)
     try:
         recipe = recipes.changed(Recipe.from_values(values))  # checks its model
@@ -120,8 +118,7 @@ class Checkpoint(NamedTuple):
 
     def is_last(self, recipe: Recipe) -> bool:
         """Whether a run with this checkpoint has nothing more to train."""
-        metric = recipe.task_row.metric
-        reached = any(row[metric] >= recipe.goal for row in self.state["rows"])
+        reached = any(row[recipe.task_row.metric] >= recipe.goal for row in self.state["rows"])
         return reached or self.epochs >= recipe.epochs
 
 

@@ -136,8 +136,8 @@ def _as_it_began(run: RunOptions) -> RunOptions:
     recorded = to_record(runs.options_of(run.output_dir))
     missing = {name: value for name, value in recorded.items() if not flags.is_given(name)}
     if flags.is_given("strategy") and run.strategy != recorded.get("strategy", "off"):
-        for name in ("logical_cpus", "num_gpus", "tpu"):  # of the strategy before
-            missing.pop(name, None)
+        devices = {"logical_cpus", "tpu", *["num_gpus"] * (missing.get("num_gpus", 0) > 1)}
+        missing = {name: value for name, value in missing.items() if name not in devices}
     if flags.is_given("cost_per_hour"):  # one price: the flag's, else the instance's
         missing.pop("instance", None)
     elif flags.is_given("instance") or "instance" in missing:

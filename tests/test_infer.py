@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from dawnbench_tf import entries, files, machine, recipes, run_folder, runs
 from dawnbench_tf import infer as infer_command
@@ -72,6 +73,10 @@ def test_auto_tries_every_runtime_and_precision(monkeypatch):
     assert {*runtime_choice._candidate_names("")} == everything - {("keras", "bfloat16")}
     monkeypatch.setattr(machine, "has_bfloat16", lambda: False)
     assert not [pair for pair in runtime_choice._candidate_names("") if "bfloat16" in pair]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+    on_gpu = {name for name, kind in runtime_choice._candidate_names("") if kind == "bfloat16"}
+    assert on_gpu == {"function", "xla"}  # OpenVINO answers on the CPU
+    monkeypatch.undo()
     assert {pair[1] for pair in runtime_choice._candidate_names("int8")} == {"float32", "int8"}
 
 

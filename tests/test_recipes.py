@@ -174,11 +174,13 @@ def test_evidence_of_one_run_has_neither_median_nor_deviation():
 
 
 def test_a_setting_that_another_one_turns_off_is_refused_where_it_is_asked_for():
-    for name, value in (("pad_mode", "reflection"), ("channel_mean", (0.1, 0.2, 0.3))):
-        off = {"pad": 0, "standardize": "image"}
+    off, three = {"pad": 0, "standardize": "image"}, (0.1, 0.2, 0.3)
+    values = {"pad_mode": "reflection", "channel_mean": three, "channel_deviation": three}
+    for name, value in values.items():
         with pytest.raises(Refusal, match=f"^--{name}=.*: requires --(pad|standardize=channel)$"):
             recipes.get("cifar10/airbench94", **{name: value}, **off)
     assert recipes.get("cifar10/airbench94", **off).data.pad_mode == "reflection"  # the row's own
+    recipes.get("cifar10/airbench94", **off, pad_mode="zeros", channel_mean=())
 
 
 def test_every_recipe_that_pages_and_commands_name_exists():

@@ -129,7 +129,7 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
         ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
         (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
         ((*MIRRORED, "--batch_size=63"), "--batch_size=63: should divide by the 2 replicas; 62"),
-        (("--logical_cpus=2",), "--logical_cpus=2: is for --strategy=mirrored"),
+        (("--logical_cpus=2",), "--logical_cpus=2: should have --strategy=mirrored as well"),
         ((*MIRRORED, "--jit_compile"), "--jit_compile=true: XLA can't compile one step for 2 CPU"),
         (("--instance=p9.huge",), "--instance=p9.huge: is not known; --instance=? lists"),
         ((*WORKERS, "--instance=p3.2xlarge"), "--instance=p3.2xlarge: is one machine's price"),

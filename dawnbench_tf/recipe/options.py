@@ -135,6 +135,8 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.logical_cpus > 1 and self.strategy != "mirrored":
+            refuse("logical_cpus", self.logical_cpus, "should have --strategy=mirrored as well")
         first_last = self.profile_steps
         if first_last and (len(first_last) != 2 or first_last[0] > first_last[1]):
             refuse("profile_steps", first_last, "should be FIRST,LAST")

@@ -182,14 +182,11 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     for name in filter(USED_BY.get, changes):
         if recipe.optimizer.name not in USED_BY[name]:
             refuse(name, changes[name], f"is for --optimizer={', '.join(USED_BY[name])}")
-    by_channel = getattr(recipe.data, "standardize", "") == "channel"
-    for name, needed, has_it in (
-        ("pad_mode", "--pad", getattr(recipe.data, "pad", 0)),
-        ("channel_mean", "--standardize=channel", by_channel),
-        ("channel_deviation", "--standardize=channel", by_channel),
-    ):
-        if name in changes and not has_it:
-            refuse(name, changes[name], f"requires {needed}")
+    if changes.get("pad_mode", "zeros") != "zeros" and not getattr(recipe.data, "pad", 0):
+        refuse("pad_mode", changes["pad_mode"], "requires --pad")
+    for name in ("channel_mean", "channel_deviation"):
+        if changes.get(name) and getattr(recipe.data, "standardize", "") != "channel":
+            refuse(name, changes[name], "requires --standardize=channel")
     if not recipe.task:
         refuse("task", "", f"is needed for {recipe.name}: {READER_TEXT}")
     variant = _variant(recipe, "model", recipe.model)

@@ -94,9 +94,12 @@ def build(
         replicas = data.placement.strategy.num_replicas_in_sync
         for layer in model._flatten_layers():
             for size in recipe.batch_sizes if isinstance(layer, GhostBatchNormalization) else ():
-                if (own := size // replicas) > layer.group and own % layer.group:
-                    text = f"{own} on a device should be a multiple of {recipe.model}'s groups"
-                    refuse("batch_size", size, f"{text} of {layer.group}")
+                trained = round(size * (recipe.data.proxy_share if recipe.data.proxy else 1))
+                trained = min(recipe.data.hardest or trained, trained) // replicas
+                if trained > layer.group and trained % layer.group:
+                    name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
+                    text = f"{trained} on a device should be a multiple of {recipe.model}'s groups"
+                    refuse(name, size, f"{text} of {layer.group}")
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),
@@ -340,9 +343,9 @@ def refusing(
         raise Refusal(text + "continues") from None
     except OSError as error:
         # Of the log. Any other is of a callback or of data of the user's.
-        path = Path(error.filename or folder or ".")
+        path = Path(os.fsdecode(error.filename or folder or "."))
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-        if not full and not (error.filename and folder and path.is_relative_to(folder)):
+        if not (folder and path.is_relative_to(folder) if error.filename else full):
             raise
         raise files.cannot_write(path, error) from None
 
@@ -370,34 +373,33 @@ def check_agreement(
     # Such workers would wait for each other forever, or train a mixture of recipes.
     if strategies.count_workers(strategy) == 1:
         return
+    names = ("max_steps", "steps_per_execution", "data_format", "jit_compile", "deterministic")
+    settings = recipe.values() | {name: getattr(options, name) or False for name in names}
     flags = {"name": "--recipe", "task": "--task or --task_name"}
     own = {
-        **{
-            flags.get(name, f"--{name}"): zlib.crc32(json.dumps(value, sort_keys=True).encode())
-            >> 1
-            for name, value in recipe.values().items()
-        },
-        "--max_steps": options.max_steps,
-        "--steps_per_execution": options.steps_per_execution,
-        "--data_format": int(options.data_format == "NCHW"),
-        "--jit_compile": bool(options.jit_compile),
-        "--deterministic": options.deterministic,
+        "releases of dawnbench_tf": checksum([*settings]),
         "examples in --data_dir": checksum(data.splits) if data else 0,
         "weights, of --pretrained or a checkpoint": checksum(model.get_weights()) if model else 0,
+        **{
+            flags.get(name, f"--{name}"): checksum(json.dumps(value, sort_keys=True))
+            for name, value in settings.items()
+        },
     }
+    facts = [epochs_done, *own.values()]
+    facts += [0] * (256 - len(facts))  # a release with other settings gathers as many
 
     def gathered() -> tf.Tensor:
-        facts = strategy.run(lambda: tf.constant([[epochs_done, *own.values()]], tf.int32))
-        return strategy.gather(facts, axis=0)  # (replicas, facts)
+        own_facts = strategy.run(lambda: tf.constant([facts], tf.int32))
+        return strategy.gather(own_facts, axis=0)  # (replicas, 256)
 
     epochs, *others = tf.function(gathered)().numpy().T.tolist()
-    different = [source for source, facts in zip(own, others, strict=True) if len({*facts}) > 1]
+    different = [source for source, each in zip(own, others, strict=False) if len({*each}) > 1]
     if len({*epochs}) > 1:
         reason = f"--output_dir: workers found checkpoints of epochs {sorted({*epochs})}; "
         reason += "it should be one folder that all workers see"
     elif different:
-        names = ", ".join(different[:3])
-        reason = f"workers were given different {names}; give all of them the same"
+        listed = ", ".join(different[:3])
+        reason = f"workers were given different {listed}; give all of them the same"
     else:
         return
     # A barrier: no worker exits before all have read the facts. It is a new tf.function: a second

@@ -161,10 +161,9 @@ def _build(
     examples: Any,
 ) -> Session:
     """Loads the data, builds the model and what trains and measures it, restores a checkpoint."""
-    recipe = folder.recipe
-    strategies.check(strategy, options, recipe)
+    strategies.check(strategy, options, folder.recipe)
     epochs_done = newest.epochs if newest else None
-    data = prepare(recipe, options, clock, strategy, examples, epochs_done)
+    data = prepare(folder.recipe, options, clock, strategy, examples, epochs_done)
     recipe = data.recipe
     if newest:
         data.check_saved(folder.path)
@@ -172,11 +171,10 @@ def _build(
         data.save(folder.path)  # for inference: the vocabulary, or the names of the classes
     terminal.status("building the model")
     with clock.part("build"):
-        steps, restored = options.steps_per_execution, newest is not None
         by_xla = options.jit_compile
         if by_xla is None and newest:  # a run goes on as it began, in earlier releases without XLA
             by_xla = newest.state.get("jitCompile", False) and strategies.is_one_gpu(strategy)
-        model = fitting.build(data, steps, restored, by_xla)
+        model = fitting.build(data, options.steps_per_execution, newest is not None, by_xla)
 
     evaluate = evaluation.Evaluator(data, model)
     timer = tta.TimeToAccuracy(

@@ -48,7 +48,6 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
         ("worker_hosts", "multi_worker_mirrored"),
         ("task_index", "multi_worker_mirrored"),
         ("tpu", "tpu"),
-        ("logical_cpus", "mirrored"),
     ):
         value = getattr(options, name)
         if options.strategy != own and value != getattr(RunOptions, name):
@@ -59,18 +58,20 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
         reason = "this process uses its devices already; start a new one"
         with refusing(f"--logical_cpus={len(parts)}", reason, RuntimeError):
             tf.config.set_logical_device_configuration(cpu, parts)
-    if is_op_determinism_enabled() and not options.deterministic:
-        terminal.say("--deterministic: stays on, as an earlier run of this process turned it on")
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
+    elif is_op_determinism_enabled():
+        terminal.say("operations stay deterministic, as this process has asked for it before")
     gpus = tf.config.list_physical_devices("GPU")
     if options.num_gpus > len(gpus):
         text = f"this machine has {len(gpus)} GPUs that TensorFlow can use"
         refuse("num_gpus", options.num_gpus, text)
     if options.num_gpus > 1 and options.strategy in ("off", "one_device", "tpu"):
-        refuse("num_gpus", options.num_gpus, "should have --strategy=mirrored as well")
+        refuse("num_gpus", options.num_gpus, "needs --strategy=mirrored; --num_gpus=1 is one")
     if options.num_gpus >= 0 or options.logical_cpus:
-        tf.config.set_visible_devices(gpus[: max(options.num_gpus, 0)], "GPU")
+        tf.config.set_visible_devices(
+            gpus[: 0 if options.logical_cpus else options.num_gpus], "GPU"
+        )
     if options.strategy == "multi_worker_mirrored":
         with clock.part("wait"):  # until the last worker has started
             return _multi_worker_mirrored(options)

@@ -61,8 +61,7 @@ class Utilization(tf.keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         if hasattr(self, "_energy"):  # a later `fit`, with other batches
             return
-        clock = self._timer.clock
-        with clock.part("measure"):
+        with self._timer.clock.part("measure"):
             changing = self._recipe.data.hardest and self._recipe.later_batch_sizes
             self._flops = None if changing else step_flops(self.model, self._recipe.batch_size)
             self._peak, self._peak_from = self._device_peak()
@@ -70,9 +69,7 @@ class Utilization(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         if logs is not None:
-            logs.update(
-                {name: value for name, value in self._shares().items() if value is not None}
-            )
+            logs |= {name: share for name, share in self._shares().items() if share is not None}
 
     def on_train_end(self, logs: dict[str, float] | None = None) -> None:
         last = self._timer.last_step
@@ -92,7 +89,9 @@ class Utilization(tf.keras.callbacks.Callback):
             if self._peak and not self._options.peak_tflops:
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
-        speed, sources = self._timer.examples_per_second, self._energy.sources
+        speed, joules = self._timer.examples_per_second, self._energy.joules
+        joules = None if self._seconds else joules
+        sources = [] if joules is None else self._energy.sources
         sizes = self._recipe.batch_sizes, self._recipe.sizes
         one_size = all(len(set(numbers)) == 1 for numbers in sizes)
         step_seconds = self._recipe.batch_size / speed if speed and one_size else None
@@ -112,7 +111,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "communicationSecondsPerStep": exchange,
             "communicationShare": exchange / step_seconds if exchange and step_seconds else None,
             **memory(),
-            "energyJoules": None if self._seconds else self._energy.joules,
+            "energyJoules": joules,
             "energyFrom": [name + ", of worker 0" * (self._workers > 1) for name in sources],
         }
         # 4 significant figures of measured values

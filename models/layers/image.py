@@ -141,9 +141,8 @@ class StochasticDepth(tf.keras.layers.Layer):
         if not training:
             return shortcut + self.branch(x, training=False)
         # Of whole numbers: XLA makes floats of other bits. These are the floats of TensorFlow's.
-        seed, most = tf.stack([self.draws, 0]), tf.constant(2**23 - 1, tf.uint32)
-        bits = tf.random.stateless_uniform([], seed, minval=None, maxval=None, dtype=tf.uint32)
-        draw = tf.cast(tf.bitwise.bitwise_and(bits, most), tf.float32) / 2**23
+        bits = tf.random.stateless_uniform([], tf.stack([self.draws, 0]), None, None, tf.uint32)
+        draw = tf.cast(bits & (2**23 - 1), tf.float32) / 2**23
         self.draws.assign_add(1)
 
         def keep() -> tf.Tensor:
@@ -225,8 +224,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         channels = 1 + (self.axis if isinstance(self.axis, int) else self.axis[0]) % 4
         axes = [axis for axis in range(1, 5) if axis != channels]
         mean, variance = tf.nn.moments(grouped, axes, keepdims=True)
-        correction = _bessel(tf.size(grouped) / tf.size(mean))
-        unbiased = variance * tf.cast(correction, variance.dtype)
+        unbiased = variance * tf.cast(_bessel(tf.size(grouped) / tf.size(mean)), variance.dtype)
         for moving, value in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
             value = tf.reshape(tf.reduce_mean(value, 0), [-1])
             moving.assign_sub((moving - value) * (1 - self.momentum))

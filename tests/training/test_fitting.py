@@ -187,6 +187,7 @@ def test_a_batch_that_ghost_groups_do_not_divide_is_refused_with_the_flag():
     recipe = recipes.get("digits/resnet8", model="resnet9_mish", batch_size=40, synthetic="decoded")
     with pytest.raises(Refusal, match="^--batch_size=40: 40 on a device .* resnet9_mish's groups"):
         fitting.build(dataset.open(recipe))
+    fitting.build(dataset.open(recipe.with_values(hardest=32)))  # which are those it trains on
 
 
 def test_an_error_of_the_user_s_own_code_is_no_fault_of_the_run_s_folder_or_workers(tmp_path):
@@ -198,7 +199,8 @@ def test_an_error_of_the_user_s_own_code_is_no_fault_of_the_run_s_folder_or_work
 
     for error in (
         ConnectionRefusedError(111, "Connection refused"),
-        FileNotFoundError(2, "No such file", "/nowhere/metrics.csv"),
+        FileNotFoundError(2, "No such file", b"/nowhere/metrics.csv"),
+        OSError(5, "Input/output error", "/data/x.jpg"),
         tf.errors.UnavailableError(None, None, "no bucket"),
     ):
         with pytest.raises(type(error)):

@@ -11,14 +11,16 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.data.images import synthetic
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import fitting, speed_test
+from dawnbench_tf.training import fitting, speed_test, utilization
 
 OPTIONS = RunOptions(peak_tflops=1.0)
 
 
 def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
     monkeypatch.setattr(speed_test, "MOST_SECONDS", 0.5)
-    reports = []
+    agree, ticks, reports = Mock(), [], []
+    monkeypatch.setattr(fitting, "check_agreement", agree)
+    monkeypatch.setattr(utilization.Utilization, "tick", lambda meter: ticks.append(meter))
     clock, recipe = Clock({"import": 3.0}), recipes.get("digits/resnet8")
     test = speed_test.measure(recipe, OPTIONS, seconds=60, clock=clock, report=reports.append)
     (phase,) = test.phases
@@ -27,6 +29,8 @@ def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
     assert phase.flops_per_example == 6 * 12_239_488 and not test.recipe.synthetic
     assert {"load", "build", "compile"} < set(test.start) and test.phases[0].first[1] <= 10
     assert reports[0].evaluation_seconds is None and test.evaluation_seconds > 0
+    # Before and after it loads the data; before and after `fit`, for counters that overflow.
+    assert [len(call.args) for call in agree.call_args_list] == [3, 5] and len(ticks) >= 2
 
 
 def test_each_size_of_jpegs_is_timed_on_generated_ones(monkeypatch):

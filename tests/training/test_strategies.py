@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import machine, recipes, terminal
+from dawnbench_tf import machine, recipes, terminal, train
 from dawnbench_tf.clock import DAWNBENCH, Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe.options import RunOptions
@@ -246,6 +246,19 @@ def test_what_changes_a_run_is_equal_on_all_workers(monkeypatch):
         fitting.check_agreement(two, recipe, options, model=model)
 
 
+def test_a_worker_that_ends_while_a_new_run_is_built_leaves_no_folder(tmp_path, monkeypatch):
+    def check(*facts, model=None):
+        if model is not None:  # the last check: of the weights
+            raise tf.errors.UnavailableError(None, None, "Connection reset by peer")
+
+    monkeypatch.setattr(fitting, "check_agreement", check)
+    monkeypatch.setattr(strategies, "is_chief", lambda _: True)
+    monkeypatch.setattr(strategies, "count_workers", lambda _: 2)
+    with pytest.raises(Refusal, match="^a worker has ended, and its output says why; the same "):
+        train.train(recipes.get("digits/resnet8"), output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @LONG
 def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
     curve = finish(start(tmp_path, *FLAGS, *TWO, "--nosynchronized_batch_norm"))
@@ -445,7 +458,7 @@ def test_a_split_cpu_hides_the_gpus(monkeypatch):
         ("set_visible_devices", lambda devices, kind: chosen.append(devices)),
     ):
         monkeypatch.setattr(tf.config, name, function)
-    with pytest.raises(Refusal, match="--num_gpus=2: should have --strategy=mirrored as well"):
+    with pytest.raises(Refusal, match="--num_gpus=2: needs --strategy=mirrored; "):
         strategies.build(RunOptions(num_gpus=2), Clock())
     for flags in ({"logical_cpus": 2}, {}, {"num_gpus": 1}):
         strategies.build(RunOptions(strategy="mirrored", **flags), Clock())

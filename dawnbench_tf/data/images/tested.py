@@ -123,6 +123,5 @@ def prepare(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray)
 def pixels(split: Split, recipe: Recipe, indices: np.ndarray) -> np.ndarray:
     """Returns images cropped as they are tested, uint8 (b, height, width, 3)."""
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
-    describe = partial(jpegs.describe_damage, split)
-    with tf.device("CPU:0"), refusing_damage(describe):
+    with tf.device("CPU:0"), refusing_damage(partial(jpegs.describe_damage, split)):
         return next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size))).numpy()
