@@ -163,10 +163,10 @@ def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> 
 
 def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
     yield "keras", "float32"  # the reference
-    on_gpu = bool(tf.config.list_logical_devices("GPU"))
+    on_cpu, on_gpu = machine.has_bfloat16(), bool(tf.config.list_logical_devices("GPU"))
     for candidate_precision in (precision,) if precision else PRECISIONS:
         for name, row in RUNTIMES.items():
-            fast = machine.has_bfloat16() or (on_gpu and row.packages == ("tensorflow",))
+            fast = on_cpu or (on_gpu and row.packages == ("tensorflow",))
             if candidate_precision == "bfloat16" and not precision and not fast:
                 continue
             if name != "keras" and candidate_precision in row.precisions:

@@ -20,7 +20,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from dawnbench_tf import models, terminal
+from dawnbench_tf import models
 from dawnbench_tf.models import user_modules
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported, read_evidence
@@ -30,7 +30,7 @@ from dawnbench_tf.recipes import own, recipe_files
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import READER_TEXT, TASKS, Task, find_task
-from dawnbench_tf.terminal import counted
+from dawnbench_tf.terminal import counted, wrapped
 
 __all__ = ["DEFAULT", "rows", "get", "table", "description"]
 
@@ -248,7 +248,7 @@ def description(recipe: Recipe | str, everything: bool = False) -> str:
         lines.append(f"source: see the comments of {home.replace('.', '/')}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
-        lines += ["  " + terminal.wrapped(_evidence(item), 78, 6)]
+        lines += ["  " + wrapped(_evidence(item), 78, 6)]
         if not isinstance(item, Reported):
             lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)

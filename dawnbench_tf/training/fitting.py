@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,15 +92,16 @@ def build(
         if count := recipe.network.frozen_parts:
             with refusals.refusing(f"--frozen_parts={count}", "", ValueError):  # it has fewer
                 parts.freeze(model, count)
-        replicas = data.placement.strategy.num_replicas_in_sync
-        for layer in model._flatten_layers():
-            for size in recipe.batch_sizes if isinstance(layer, GhostBatchNormalization) else ():
-                trained = round(size * (recipe.data.proxy_share if recipe.data.proxy else 1))
-                trained = min(recipe.data.hardest or trained, trained) // replicas
-                if trained > layer.group and trained % layer.group:
-                    name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
-                    text = f"{trained} on a device should be a multiple of {recipe.model}'s groups"
-                    refuse(name, size, f"{text} of {layer.group}")
+        layers = model._flatten_layers()
+        groups = {x.group for x in layers if isinstance(x, GhostBatchNormalization)}
+        for group, size in product(sorted(groups), recipe.batch_sizes):
+            trained = round(size * (recipe.data.proxy_share if recipe.data.proxy else 1))
+            trained = min(recipe.data.hardest or trained, trained)
+            trained //= data.placement.strategy.num_replicas_in_sync
+            if trained > group and trained % group:
+                name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
+                text = f"{trained} on a device should be a multiple of {recipe.model}'s groups"
+                refuse(name, size, f"{text} of {group}")
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),

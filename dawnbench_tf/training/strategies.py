@@ -68,10 +68,9 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
         refuse("num_gpus", options.num_gpus, text)
     if options.num_gpus > 1 and options.strategy in ("off", "one_device", "tpu"):
         refuse("num_gpus", options.num_gpus, "needs --strategy=mirrored; --num_gpus=1 is one")
-    if options.num_gpus >= 0 or options.logical_cpus:
-        tf.config.set_visible_devices(
-            gpus[: 0 if options.logical_cpus else options.num_gpus], "GPU"
-        )
+    visible = 0 if options.logical_cpus else options.num_gpus
+    if visible >= 0:
+        tf.config.set_visible_devices(gpus[:visible], "GPU")
     if options.strategy == "multi_worker_mirrored":
         with clock.part("wait"):  # until the last worker has started
             return _multi_worker_mirrored(options)

@@ -89,8 +89,8 @@ class Utilization(tf.keras.callbacks.Callback):
             if self._peak and not self._options.peak_tflops:
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
-        speed, joules = self._timer.examples_per_second, self._energy.joules
-        joules = None if self._seconds else joules
+        speed = self._timer.examples_per_second
+        joules = None if self._seconds else self._energy.joules
         sources = [] if joules is None else self._energy.sources
         sizes = self._recipe.batch_sizes, self._recipe.sizes
         one_size = all(len(set(numbers)) == 1 for numbers in sizes)
