@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -44,39 +43,24 @@ def bottleneck(
 BLOCKS = {"basic": basic, "bottleneck": bottleneck}
 
 
-def _projection(
-    x: tf.Tensor, filters: int, strides: int, make: Layers, bias: bool = False
-) -> tf.Tensor:
-    return make.conv(filters, 1, strides, use_bias=bias)(x)
+def _subsample(x: tf.Tensor, size: int, strides: int, make: Layers) -> tf.Tensor:
+    return make.average_pool(size, strides)(x) if strides > 1 else x
 
 
-def _projection_bn(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    return make.norm()(make.conv(filters, 1, strides)(x))
-
-
-def _pool_projection_bn(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    # ResNet-D: every pixel counts
-    x = make.average_pool(strides, strides)(x) if strides > 1 else x
-    return make.norm()(make.conv(filters, 1)(x))
-
-
-def _pool_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    x = make.average_pool(strides, strides)(x) if strides > 1 else x
-    return make.pad_channels(filters)(x)
-
-
-def _stride_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    # He et al.'s option A: keep every other pixel
-    return make.pad_channels(filters)(make.average_pool(1, strides)(x) if strides > 1 else x)
-
-
+# Each is a function of (x, filters, strides, make).
 SHORTCUTS: dict[str, Callable[..., tf.Tensor]] = {
-    "projection": _projection,
-    "projection_bias": partial(_projection, bias=True),
-    "projection_bn": _projection_bn,
-    "pool_projection_bn": _pool_projection_bn,
-    "pool_pad": _pool_pad,
-    "stride_pad": _stride_pad,
+    "projection": lambda x, n, strides, make: make.conv(n, 1, strides)(x),
+    "projection_bias": lambda x, n, strides, make: make.conv(n, 1, strides, use_bias=True)(x),
+    "projection_bn": lambda x, n, strides, make: make.norm()(make.conv(n, 1, strides)(x)),
+    # ResNet-D: every pixel counts
+    "pool_projection_bn": lambda x, n, strides, make: make.norm()(
+        make.conv(n, 1)(_subsample(x, strides, strides, make))
+    ),
+    "pool_pad": lambda x, n, strides, make: make.pad_channels(n)(
+        _subsample(x, strides, strides, make)
+    ),
+    # He et al.'s option A: keep every other pixel
+    "stride_pad": lambda x, n, strides, make: make.pad_channels(n)(_subsample(x, 1, strides, make)),
 }
 
 
@@ -140,7 +124,7 @@ def _residual_unit(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.
     if widens:
         shortcut = SHORTCUTS[net.shortcut](x, unit.filters, unit.strides, make)
     else:
-        shortcut = make.average_pool(1, unit.strides)(x) if unit.strides > 1 else x
+        shortcut = _subsample(x, 1, unit.strides, make)
     name = unit.name if net.preactivation else None  # else the activation below is the last layer
     if unit.survival == 1:
         x = make.add(name=name)([shortcut, _branch(x, unit, net, make)])

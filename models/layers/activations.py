@@ -43,53 +43,47 @@ def _activate(formula: Callable[..., tf.Tensor], x: tf.Tensor, *args: float) -> 
     return activate(x)
 
 
+class _Fused(tf.keras.layers.Layer):
+    formula: Callable[[tf.Tensor], tf.Tensor]  # in training
+    plain: Callable[[tf.Tensor], tf.Tensor]  # the same in TensorFlow's operations
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if training:
+            return _activate(self.formula, inputs)
+        return tf.cast(self.plain(widen(inputs)), inputs.dtype)
+
+
 @register
-class GELU(tf.keras.layers.Layer):
+class GELU(_Fused):
     """Gaussian error linear unit: x times the standard normal CDF of x, computed with erf.
 
     Source: Hendrycks & Gimpel 2016, arXiv 1606.08415; without the tanh approximation.
     """
 
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if training:
-            return _activate(_gelu, inputs)
-        return tf.cast(tf.nn.gelu(widen(inputs)), inputs.dtype)
-
-
-def _gelu(x: tf.Tensor) -> tf.Tensor:
-    return x * (0.5 * (1 + tf.math.erf(x * math.sqrt(0.5))))
+    formula = staticmethod(lambda x: x * (0.5 * (1 + tf.math.erf(x * math.sqrt(0.5)))))
+    plain = staticmethod(tf.nn.gelu)
 
 
 @register
-class SiLU(tf.keras.layers.Layer):
+class SiLU(_Fused):
     """Sigmoid linear unit: x sigmoid(x), or swish (Elfwing et al. 2017, arXiv 1702.03118)."""
 
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if training:
-            return _activate(_silu, inputs)
-        return tf.cast(tf.nn.silu(widen(inputs)), inputs.dtype)
-
-
-def _silu(x: tf.Tensor) -> tf.Tensor:
-    return x * tf.sigmoid(x)
+    formula = staticmethod(lambda x: x * tf.sigmoid(x))
+    plain = staticmethod(tf.nn.silu)
 
 
 @register
-class Mish(tf.keras.layers.Layer):
+class Mish(_Fused):
     """Mish: x tanh(softplus(x)) (Misra 2019, arXiv 1908.08681)."""
 
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if training:
-            return _activate(_mish, inputs)
+    formula = staticmethod(lambda x: x * tf.tanh(tf.nn.softplus(x)))
+
+    @staticmethod
+    def plain(x: tf.Tensor) -> tf.Tensor:
         # tanh(s) is computed as -m / (m + 2), with m = exp(-2 s) - 1. On CPUs with oneDNN,
         # TensorFlow 2.20 fuses convolution, BN and tanh(softplus), but has no kernel for it.
-        wide = widen(inputs)
-        m = tf.math.expm1(-2 * tf.nn.softplus(wide))
-        return tf.cast(wide * (-m / (m + 2)), inputs.dtype)
-
-
-def _mish(x: tf.Tensor) -> tf.Tensor:
-    return x * tf.tanh(tf.nn.softplus(x))
+        m = tf.math.expm1(-2 * tf.nn.softplus(x))
+        return x * (-m / (m + 2))
 
 
 @register
@@ -100,19 +94,19 @@ class CELU(tf.keras.layers.Layer):
       alpha: negative of the limit for x -> -infinity, over 0.
     """
 
+    formula = staticmethod(
+        lambda x, alpha: tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0) / alpha))
+    )
+
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = alpha
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
-            return _activate(_celu, inputs, self.alpha)
+            return _activate(self.formula, inputs, self.alpha)
         wide = widen(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
-
-
-def _celu(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    return tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0) / alpha))
 
 
 @register
