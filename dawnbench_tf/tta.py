@@ -17,8 +17,6 @@ import logging
 import math
 import os
 import re
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from numbers import Real
@@ -43,7 +41,7 @@ _MIN = {"loss", "error", "err", "crossentropy", "divergence", "perplexity"}
 _MIN |= {"mse", "mae", "rmse", "mape"}
 _KERAS = {"keras", "tf_keras", "tensorflow"}  # packages
 _KERAS_S = {"model", "_model", "validation_data"}  # attributes that Keras gives a callback
-_FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
+_FRACTIONS = "accuracy|acc|auc|precision|recall|f1_score"  # Keras's, in 0..1
 
 
 class TimeToAccuracy(tf.keras.callbacks.Callback):
@@ -92,8 +90,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
       cost_per_hour: price of the machine in USD per hour, for `cost()`; None: no cost.
 
     Raises:
-      ValueError: an argument is out of range; in the first epoch, the metric is missing or no
-        single number; or, as a Refusal that names the step, the loss is not finite.
+      ValueError: an argument is out of range; in the first epoch, or when `evaluate` is first
+        called, the metric is missing or no single number; `callbacks` is no list, where Keras calls
+        it in threads; or, as a Refusal that names the step, the loss is not finite.
     """
 
     def __init__(  # noqa: PLR0913, each has a default, and a use in somebody's fit
@@ -118,8 +117,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         amounts |= {"step_examples": step_examples, "cost_per_hour": cost_per_hour}
         for name, value in amounts.items():
             least = int(name == "last_step")
-            if value is not None and not (isinstance(value, Real) and float(value) >= least):
-                text = f"`{name}` should be a number of at least {least}"
+            is_number = isinstance(value, Real) and least <= float(value) < math.inf
+            if value is not None and not is_number:
+                text = f"`{name}` should be a finite number of at least {least}"
                 raise ValueError(f"{text}. Received: {name}={value!r}")
         path = None if log is None else Path(log).absolute()
         folder = path.parent if path else Path()
@@ -226,16 +226,19 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             text = f"`state` should be what `state()` returned, with {', '.join(sorted(missing))}"
             raise ValueError(f"{text}. Received: state={state}")
         rows = [dict(row) for row in state["rows"]]
-        if not all(self.metric in row for row in rows):
-            raise ValueError(f"`state` should have rows of {self.metric!r}. Received: {rows[0]}")
+        if wrong := [row for row in rows if not {"hours", self.metric} <= row.keys()]:
+            text = f"`state` should have rows of 'hours' and {self.metric!r}"
+            raise ValueError(f"{text}. Received: {wrong[0]}")
         hours = rows[-1]["hours"] if rows else 0.0  # of versions whose state had no clock
         parts, now = state.get("clock", {"train": 3600 * hours}), self.clock.parts()
         lacks = any(now.get(name, 0.0) < seconds for name, seconds in parts.items())
         same_run = rows == self.rows[: len(rows)] and 0 < state["step"] <= self.step
-        if self._own_clock and parts and (lacks or not same_run):
-            self.clock = Clock(parts)
-        elif lacks:
-            self.clock.carry_on(parts)
+        if lacks or not same_run:
+            self._timed_from, self._timed_examples = None, 0
+            if self._own_clock and parts:
+                self.clock = Clock(parts)
+            elif lacks:
+                self.clock.carry_on(parts)
         self._goes_on, self._measured = True, True
         self.rows, self.step = rows, state["step"]
         self._first_hit = next((Hit(row) for row in rows if self._is_hit(row)), None)
@@ -293,13 +296,15 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.clock.switch("train")
         self._step_end, self._measured = self.clock.now(), False
         self._measure_speed(executed if self._compiled else 0)
-        if not self._compiled and self._evaluate is None:
+        if not self._compiled and self._evaluate is None and self.metric != "val_loss":
             name = self.metric.removeprefix("val_")
             _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
         self._compiled = True
         if not math.isfinite(self.loss):
             since = "step" if first == self.step else f"steps {first} to"
-            text = f"the loss is {self.loss} at {since} {self.step}; lower the rate"
+            text = f"the loss is {self.loss} at {since} {self.step}; "
+            # The first is that of the weights as they were built.
+            text += "lower the rate" if self.step > 1 else "check the inputs, or leave out XLA"
             raise Refusal(f"training diverged: {text}")
         if self._fractional and self._crossed():
             self._measure(logs)
@@ -397,7 +402,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if plain != self.metric and not validates:
             text += "; fit has no validation_data"
         if self._fit is None or self._fit.is_kerass:
-            raise ValueError(text)
+            hint = "a callback that logs it should stand before the timer in `callbacks`"
+            raise ValueError(f"{text}; {hint}")
         if not self._warned:
             _warn("%s. No row until it does", text)
             self._warned = True
@@ -412,7 +418,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _evaluated(self, evaluate: Callable[[], Any]) -> dict[str, float]:
         with self.clock.part("eval"):
+            # Inside an epoch Keras's `evaluate` resets the metrics that `fit` accumulates.
+            metrics = getattr(self.model, "metrics", []) if self._fractional else []
+            accumulated = [(v, v.numpy()) for metric in metrics for v in metric.variables]
             values = evaluate()
+            for variable, value in accumulated:
+                variable.assign(value)
         if not isinstance(values, Mapping) or self.metric not in values:
             text = f"`evaluate` should return a dict with {self.metric!r}"
             raise ValueError(f"{text}. Received: {values!r}")
@@ -430,15 +441,24 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if clash := {"epoch", "hours"} & set(values):
             name = clash.pop()
             raise ValueError(f"a metric should not be called {name!r}, a column of the timer")
-        if not self.rows and self.mode == "max" and self.threshold <= 1 < values[self.metric]:
-            text = "%s is %g: with values in percent, %g should be a percentage too"
-            _warn(text, self.metric, values[self.metric], self.threshold)
+        if not self.rows and self.mode == "max":
+            value, text = values[self.metric], ""
+            if self.threshold <= 1 < value:
+                text = "%s is %g: with values in percent, %g should be a percentage too"
+            elif value <= 1 < self.threshold and re.search(f"_({_FRACTIONS})$", self.metric):
+                text = "%s is %g: a fraction never reaches %g" * (self._evaluate is None)
+            if text:
+                _warn(text, self.metric, value, self.threshold)
         self._measured, self._evaluated_epochs = True, self._epochs
         row = {"epoch": self.epoch, "hours": self.clock.hours(), **values}
         self.rows.append(row)
         if self._first_hit is None and self._is_hit(row):
             self._first_hit = Hit(row)
-        if self._log is not None:
+        if self.reached:
+            self.model.stop_training = True
+        if self._log is None:
+            return
+        try:
             if len(self.rows) == 1:
                 _keep_earlier(self._log)
             is_there = self._log.exists()  # False: somebody has moved it
@@ -446,8 +466,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 other, self._log, is_there = self._log, _free(self._log), False
                 _warn("%s is another timer's now; the log goes on as %s", other, self._log)
             self._write_log(self._log, whole=not is_there or not set(row) <= set(self._columns))
-        if self.reached:
-            self.model.stop_training = True
+        except OSError as error:  # hours of training are not lost for it
+            _warn("%s: can't be written (%s); `rows` has its rows", self._log, error.strerror)
+            self._columns = []  # the next row writes all again
 
     def _train_seconds(self) -> float:
         return self.clock.parts().get("train", 0.0)
@@ -641,7 +662,6 @@ class _Fit(NamedTuple):
     part_before: str  # part of the clock that ran before it
     validates: bool  # False: it has no data to validate on
     is_kerass: bool  # model and callbacks before the timer are Keras's own
-    thread: int
     frame: FrameType | None  # None: a loop of one's own
 
     @classmethod
@@ -651,6 +671,8 @@ class _Fit(NamedTuple):
         while frame:
             owner = frame.f_locals.get("self")
             callbacks = callbacks or getattr(owner, "callbacks", [])
+            if getattr(owner, "_async_train", False):  # Keras 3 looks for hooks in lists alone
+                raise ValueError("`callbacks` should be a list, as callbacks=[timer]")
             if frame.f_code.co_name == "fit" and owner is timer.model:
                 break
             frame = frame.f_back
@@ -661,16 +683,20 @@ class _Fit(NamedTuple):
         modules += [getattr(item, "__module__", "keras") for item in own]
         is_kerass = all(module.partition(".")[0] in _KERAS for module in modules)
         validates = not frame or frame.f_locals.get("validation_data", True) is not None
-        return cls(part_before, validates, is_kerass, threading.get_ident(), frame)
+        return cls(part_before, validates, is_kerass, frame)
 
     def has_ended(self) -> bool:
-        """Whether its frame has left the stack; another thread sees the end of a thread only."""
-        if self.frame is None or threading.get_ident() != self.thread:
-            return self.frame is not None and self.thread not in sys._current_frames()
+        """Whether its frame has left the stack of its thread."""
         frame = inspect.currentframe()
         while frame and frame is not self.frame:
             frame = frame.f_back
-        return frame is None
+        if frame or self.frame is None:
+            return False
+        try:
+            self.frame.clear()  # which Python refuses for one that another thread executes
+        except RuntimeError:
+            return False
+        return True
 
 
 def _warn(text: str, *values: object) -> None:
@@ -682,12 +708,17 @@ def _mean(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        return float(np.mean(value.numpy() if hasattr(value, "numpy") else value))
+        return float(np.mean(_array(value)))
+
+
+def _array(value: Any) -> Any:
+    value = value.detach().cpu() if hasattr(value, "detach") else value  # a tensor of PyTorch
+    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def _number(name: str, value: Any) -> float:
     """Returns a metric's value, a number, array or tensor, as a float. Raises ValueError."""
-    plain = value.numpy() if hasattr(value, "numpy") else value
+    plain = _array(value)
     several = np.size(plain) > 1
     if not several and not isinstance(plain, str):
         with contextlib.suppress(TypeError, ValueError):
@@ -712,7 +743,8 @@ def _reaches(value: float, threshold: float, sign: int) -> bool:
 def _direction(metric: str) -> str:
     """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
     words = re.findall("f1|[a-z]+", re.sub("([a-z0-9])([A-Z])", r"\1_\2", metric).lower())
-    words = [word for word in words if word in _MAX | _MIN]
+    turned = {"neg", "negative", "drop"} & {*words}  # scikit-learn's neg_log_loss; accuracy_drop
+    words = [word for word in words if word in _MAX | _MIN and not turned]
     words = [word for word in words if word != "top"] or words  # top1_err, error_top1
     modes = ["max" if word in _MAX else "min" for word in words]
     if not modes:
@@ -736,8 +768,8 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
     if not 0 < every < math.inf or (evaluate is None and every != int(every)):
         text = "`every` should be over 0, and whole without `evaluate`"
         raise ValueError(f"{text}. Received: every={every}")
-    name = metric.removeprefix("val_")
-    is_fraction = any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
+    prefixes = "val_|binary_|sparse_|top_k_|categorical_"
+    is_fraction = re.fullmatch(f"({prefixes})*({_FRACTIONS})", metric)
     if evaluate is None and mode == "max" and threshold > 1 and is_fraction:
         raise ValueError(
             f"`threshold` should be at most 1: Keras's {metric} is a fraction. "

@@ -38,6 +38,7 @@ def test_nothing_that_reached_has_no_curve_and_no_median():
     times = whole(INF, INF)
     assert len(time_statistics.kaplan_meier(times)[0]) == 0
     assert (time_statistics.median(times), time_statistics.median_interval(times)) == (INF, None)
+    assert time_statistics.median_interval(whole(*[1.0] * 5), whole(*[1.0] * 4)) is None
 
 
 @pytest.mark.parametrize(

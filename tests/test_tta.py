@@ -4,7 +4,9 @@ import copy
 import csv
 import json
 import pickle
+import shutil
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -17,7 +19,7 @@ import tensorflow as tf
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
-from dawnbench_tf.tta import TimeToAccuracy, _reaches
+from dawnbench_tf.tta import TimeToAccuracy, _reaches, compare
 
 pytestmark = pytest.mark.both_kerases
 
@@ -200,11 +202,14 @@ def test_wrong_arguments_are_refused():
         ({"every": "2"}, "`every` should be a number. Received: every='2'"),
         ({"threshold": float("nan")}, "`threshold` should be a number"),
         ({"threshold": None}, "`threshold` should be a number"),
-        ({"first": -1}, "`first` should be a number of at least 0"),
+        ({"first": -1}, "`first` should be a finite number of at least 0"),
+        ({"first": float("inf")}, "`first` should be a finite number"),
         ({"log": "."}, "`log` should be a file in a folder that exists"),
         ({"metric": "val_score"}, "the metric 'val_score' does not tell"),
-        ({"cost_per_hour": -1}, "should be a number of at least 0. Received: cost_per_hour=-1"),
-        ({"last_step": "9"}, "`last_step` should be a number"),
+        ({"cost_per_hour": -1}, "number of at least 0. Received: cost_per_hour=-1"),
+        ({"last_step": "9"}, "`last_step` should be a finite number"),
+        ({"metric": "val_neg_log_loss"}, "the metric 'val_neg_log_loss' does not tell"),
+        ({"metric": "accuracy_drop"}, "the metric 'accuracy_drop' does not tell"),
     ):
         with pytest.raises(ValueError, match=words):
             TimeToAccuracy(**{"threshold": 1, **arguments})
@@ -238,10 +243,60 @@ def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
 
 
 def test_a_threshold_in_percent_of_a_fraction_is_refused():
-    with pytest.raises(ValueError, match="val_accuracy is a fraction. Received: threshold=94"):
-        TimeToAccuracy(94, metric="val_accuracy")
+    for name in ("accuracy", "sparse_top_k_categorical_accuracy"):
+        with pytest.raises(ValueError, match=f"val_{name} is a fraction. Received: threshold=94"):
+            TimeToAccuracy(94, metric=f"val_{name}")
     TimeToAccuracy(94, metric="val_loss", mode="min")
     TimeToAccuracy(94, metric="accuracy", evaluate=lambda: {"accuracy": 95.0})  # its own unit
+
+
+def test_a_metric_of_one_s_own_may_be_in_percent(caplog):
+    for scale in (100, 1):
+        network = model(metrics=[Share(scale)])
+        fit(
+            TimeToAccuracy(99, "val_top1_accuracy"),
+            network=network,
+            epochs=1,
+            validation_data=(X, Y),
+        )
+        assert ("a fraction never reaches 99" in caplog.text) == (scale == 1)
+
+
+class Share(tf.keras.metrics.BinaryAccuracy):
+    """Accuracy times `scale`."""
+
+    def __init__(self, scale):
+        super().__init__(name="top1_accuracy")
+        self.scale = scale
+
+    def result(self):
+        return self.scale * super().result()
+
+
+def test_a_log_that_can_t_be_written_ends_no_fit(tmp_path, caplog):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+
+    def evaluate():
+        epoch = len(timer.rows) + 1
+        if epoch == 2:
+            shutil.rmtree(folder)
+        elif epoch == 4:
+            folder.mkdir()
+        return {"top1": epoch}
+
+    timer = TimeToAccuracy(4, "top1", evaluate=evaluate, log=folder / "tta.tsv")
+    fit(timer)
+    assert timer.reached and scores_of(folder / "tta.tsv") == [1, 2, 3, 4]
+    assert caplog.text.count("tta.tsv: can't be written (No such file or directory)") == 2
+
+
+def test_a_row_that_is_not_complete_is_left_out_of_a_comparison(tmp_path, caplog):
+    log = tmp_path / "tta.tsv"
+    log.write_text("epoch\thours\ttop1\n1\t0.5\t60\n2\t1\t9")  # 95, when its writer was killed
+    assert compare([log], [log], threshold=50, metric="top1").seconds == ([1800], [1800])
+    assert compare([log], [log], threshold=5, metric="top1").seconds == ([1800], [1800])
+    assert "the last row is left out" in caplog.text
 
 
 def test_the_log_of_an_earlier_run_is_kept(tmp_path):
@@ -455,6 +510,21 @@ def test_the_clock_stops_when_an_exception_ends_fit(interrupt, trained):
     assert timer.cost() == pytest.approx(trained + 12) == timer.rows[-1]["hours"] * 3600
 
 
+def test_the_clock_stops_when_an_exception_ends_fit_in_another_thread():
+    seconds = Seconds()
+    timer = TimeToAccuracy(1.0, "accuracy", clock=Clock(now=seconds), cost_per_hour=3600.0)
+    costs = []
+    reader = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda *_, **__: costs.append(readers.submit(timer.cost).result())
+    )
+    with ThreadPoolExecutor(1) as threads, ThreadPoolExecutor(1) as readers:
+        with pytest.raises(KeyboardInterrupt):
+            threads.submit(fit, timer, Slow(seconds, ("step", 2)), reader).result()
+        seconds.now += 500
+        assert threads.submit(lambda: 1).result() and costs == [3, 6]  # its thread lives
+        assert timer.cost() == 6 and timer.clock.current == "other"
+
+
 def test_time_between_an_interrupted_fit_and_the_next_does_not_count():
     seconds = Seconds()
     clock = Clock(now=seconds)  # read by nobody between the two
@@ -510,6 +580,35 @@ def test_an_epoch_without_validation_has_no_row(validated):
                 if begin < epoch <= epochs
                 and ((epoch % every == 0 and epoch >= first) or epoch == epochs)
             ], (every, first, begin, epochs)
+
+
+def test_fit_s_own_validation_freq():
+    timer = TimeToAccuracy(0.0, "val_accuracy")
+    fit(timer, epochs=4, validation_data=(X, Y), validation_freq=2)
+    assert [row["epoch"] for row in timer.rows] == [2]
+    words = "Received: metric='val_accuracy'; fit has no validation_data; a callback that logs it"
+    with pytest.raises(ValueError, match=words):
+        fit(TimeToAccuracy(0.9, "val_accuracy"))
+
+
+def test_callbacks_that_keras_calls_in_threads_are_refused():
+    network = model()
+    callbacks = tf.keras.callbacks.CallbackList([TimeToAccuracy(1, "loss")], model=network)
+    callbacks._async_train = True  # of callbacks=timer with JAX and PyTorch
+    with pytest.raises(ValueError, match="`callbacks` should be a list, as callbacks="):
+        network.fit(X, Y, verbose=0, callbacks=callbacks)
+
+
+def test_an_evaluation_inside_an_epoch_leaves_fit_s_metrics_alone():
+    histories = []
+    for every in (1, 0.25):
+        network = model(metrics=["accuracy"])
+        evaluate = partial(network.evaluate, X[:32], Y[:32], verbose=0, return_dict=True)
+        timer = TimeToAccuracy(2, "loss", mode="max", evaluate=evaluate, every=every)
+        histories.append(
+            network.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer]).history
+        )
+    assert histories[0] == histories[1] and len(timer.rows) == 8
 
 
 @pytest.mark.parametrize("metric", ["val_acuracy", "f1"])
@@ -572,6 +671,31 @@ def test_a_metric_of_each_class_is_refused_in_the_first_step():
     with pytest.raises(ValueError, match='val_f1_score.*average="macro"'):
         network.fit(X, two, validation_data=(X, two), batch_size=16, verbose=0, callbacks=[timer])
     assert timer.step == 1
+
+
+def test_a_loss_of_each_example_in_training_has_one_number_in_validation():
+    timer = TimeToAccuracy(0.1, "val_loss")
+    timer.set_model(SimpleNamespace(stop_training=False))
+    timer.set_params({"steps": 1, "epochs": 1})
+    timer.on_train_begin()
+    timer.on_epoch_begin(0)
+    timer.on_train_batch_end(0, {"loss": np.array([1.0, 2.0])})
+    assert timer.loss == 1.5
+    timer.on_epoch_end(0, {"loss": np.array([1.0, 2.0]), "val_loss": Tensor(0.1)})
+    assert timer.reached
+
+
+class Tensor:
+    """One of PyTorch on a GPU, with a gradient."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def detach(self):
+        return SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: np.float32(self.value)))
+
+    def numpy(self):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
 
 
 def test_jax_evaluates_at_the_ends_of_epochs_only(monkeypatch):
@@ -716,15 +840,17 @@ def test_what_restore_must_not_lose(tmp_path):
     rows = [{"epoch": n, "hours": n, "top1": value} for n, value in ((1, float("nan")), (2, 0.5))]
     timer.restore({"rows": rows, "step": 2, "epochs": 2})
     assert timer.best == 0.5
-    with pytest.raises(ValueError, match="`state` should have rows of 'top1'"):
-        timer.restore({"rows": [{"epoch": 1, "hours": 1, "loss": 2}], "step": 2, "epochs": 1})
+    for row in ({"epoch": 1, "hours": 1, "loss": 2}, {"epoch": 1, "top1": 2}):
+        with pytest.raises(ValueError, match="`state` should have rows of 'hours' and 'top1'"):
+            timer.restore({"rows": [row], "step": 2, "epochs": 1})
     other = endless_scores(log=log)  # whose file has another run's rows
     other.restore({"rows": rows[1:], "step": 2, "epochs": 2})
     assert scores_of(log) == [0.5] and scores_of(tmp_path / "tta.4.tsv")[1] == 0.5
-    fold = endless_scores(log=tmp_path / "fold.tsv", clock=None)
+    fold = endless_scores(log=tmp_path / "fold.tsv", clock=None, step_examples=16)
     begin = fold.state()
     for _ in range(2):  # each fold from the begin: its own clock, a whole log
         fold.restore(begin)
         fit(fold, epochs=1)
         assert scores_of(tmp_path / "fold.tsv") == [row["top1"] for row in fold.rows]
-        assert len(fold.rows) == 1
+        speed = (64 - 16) / fold.clock.parts()["train"]  # the first step compiles
+        assert len(fold.rows) == 1 and fold.examples_per_second == pytest.approx(speed, rel=0.05)

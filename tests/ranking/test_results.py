@@ -50,7 +50,7 @@ def test_the_first_row_at_the_threshold_counts(tmp_path):
     assert (result.date, result.url) == ("2019-07-02", "https://example.org")
     assert result.name == "a b é"
     lower, higher = (results.at_threshold(result, threshold) for threshold in (93.0, 99.0))
-    assert (lower.hours, lower.usd, lower.score) == (1, 0.5, 93)
+    assert (lower.hours, lower.usd, lower.score, lower.task.threshold) == (1, 0.5, 93, 93)
     assert (higher.hours, higher.usd, higher.score) == (None, None, None)
 
 
@@ -123,6 +123,18 @@ def test_all_118_published_results_ship_with_the_package():
         assert results.at_threshold(result, threshold).hours == result.hours  # of its own curve
         assert result.score >= threshold
         assert "@" not in result.author.replace("clint@KakaoBrain", "")
+
+
+def test_an_inference_entry_has_its_latency_and_cost_and_no_hours(tmp_path):
+    home = tmp_path / "SQuAD/inference"
+    home.mkdir(parents=True)
+    fields = {**GOOD, "f1Score": 75.3, "latency": 2.5, "cost": 0.02}  # percent, where 1 is all
+    (home / "a.json").write_text(json.dumps(fields))
+    result = read(tmp_path)
+    assert (result.score, result.latency, result.usd, result.hours) == (0.753, 2.5, 0.02, None)
+    assert (result.missed, result.flaws) == ("", ())
+    missed = results.at_threshold(result, 0.8).missed
+    assert missed == "f1Score is 0.753; should be at least 0.8"
 
 
 def test_percent_where_a_fraction_is_due_is_read_as_such():

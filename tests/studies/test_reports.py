@@ -205,6 +205,76 @@ def test_the_baseline_is_the_plan_s_first_setting_whichever_run_ended_first(tmp_
     assert len(grid.plan(store.read(tmp_path / "b"))) == 6
 
 
+def sentences(folder, outcome, **study):
+    samples.write(folder, samples.study(**{"trials": 5, **study}), outcome)
+    return " ".join(findings.sentences(reports.load(folder)))
+
+
+def hit(planned, epochs, pace, **facts):
+    """An outcome that reaches its goal after `epochs` of `pace` seconds each."""
+    rows = [{"epoch": epochs, "hours": epochs * pace / 3600, samples.METRIC: 99.0}]
+    return samples.outcome(planned.labels, planned.seed, **facts)._replace(rows=rows)
+
+
+def test_the_spread_of_one_setting(tmp_path):
+    text = sentences(tmp_path / "all", lambda run: hit(run, 2 + run.seed, 5), factors=())
+    assert "5 of 5 runs reach top1Accuracy 98 (95 %: 57% to 100% of runs would)." in text
+    assert re.search(r"median 20\.0 s \(95 %: .*\), mean 20\.0 s \(95 %: ", text)
+    # sqrt(2.5) / 4 = 39.5 %; (1.96 x 39.5 / 5)^2 trials.
+    assert "Coefficient of variation 39.5%: 241 trials give the mean to 5 %." in text
+    assert text.endswith("Epochs to it vary by 39.5%, the time of an epoch by 0.0%.")
+
+    def outcome(run):
+        missed = samples.outcome((), run.seed, 9.0, outcomes.MISSED)
+        return missed if run.seed == 5 else hit(run, 4, 4 + run.seed)
+
+    text = sentences(tmp_path / "miss", outcome, factors=(), trials=6)
+    assert "mean of those that reach it 24.0 s" in text and "5 of 6 runs" in text
+    # sqrt(2.5) / 6 = 26.4 %
+    assert text.endswith("Epochs to it vary by 0.0%, the time of an epoch by 26.4%.")
+
+
+def test_the_trade_off_of_epochs_and_throughput(tmp_path):
+    def outcome(run):
+        large = run.labels == ("64",)
+        return hit(
+            run, 4 if large else 2, 3 if large else 10, examplesPerSecond=1000 + 2000 * large
+        )
+
+    text = (
+        "Fewest epochs: batch size 32 (2); highest throughput: batch size 64 (3,000 examples/s); "
+    )
+    assert text + "shortest time: batch size 64." in sentences(tmp_path, outcome, figure="tradeoff")
+
+
+def test_scaling_over_devices(tmp_path):
+    two = Level("two", {"strategy": "mirrored", "logical_cpus": 2})
+
+    def outcome(run):
+        facts = {"utilization": {"communicationShare": 0.1}} if run.labels == ("two",) else {}
+        return hit(run, 2, 5, examplesPerSecond=1000 + 500 * len(facts), **facts)
+
+    factors = (Factor("devices", (Level("one", {}), two)),)
+    text = sentences(tmp_path, outcome, figure="scaling", factors=factors)
+    scaling = "2 devices reach 75% of 2 times the throughput of 1; communication is 10% of a step"
+    assert scaling in text
+
+
+def test_held_out_scores_latencies_and_settings_that_never_reach_it(tmp_path):
+    def outcome(run):
+        if run.labels == ("64",):
+            return samples.outcome(run.labels, run.seed, 9.0, outcomes.MISSED)
+        held_out, latency = (97, 98, 96, 97, 97)[run.seed], (1.0, 4.0, 2.0, 9.0, 1.5)[run.seed]
+        facts = {"latency_ms": latency, "runtime": "litert float32"}
+        return hit(run, 2, 5, heldOut={samples.METRIC: held_out}, **facts)
+
+    text = sentences(tmp_path, outcome)
+    gap = r"batch size 32: test score minus held-out score \+2\.00 \(95 %: .*, 5 runs\)\."
+    assert re.search(gap, text) and "batch size 64: test score" not in text
+    assert text.endswith("batch size 32 answers in 2 ms (litert float32).")
+    assert "No more than half of the runs reach top1Accuracy 98 with: batch size 64." in text
+
+
 def test_long_names_stay_whole_in_the_table(tmp_path):
     rates = tuple(Level("", {"weight_decay": rate}) for rate in (1e-5, 2e-5))
     flips = tuple(Level("", {"nesterov": value}) for value in (False, True))
