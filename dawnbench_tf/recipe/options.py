@@ -104,8 +104,8 @@ class RunOptions:
         None,
         "compile the training step with XLA: fuses operations, for GPUs; slower on CPUs, whose "
         "convolutions oneDNN runs; refused on TPUs, where XLA always compiles; images of several "
-        "sizes compile once for each, texts once for each pair of lengths of passage and question if "
-        "--bucket_boundaries has several; default: on one GPU, where it is expected to save more "
+        "sizes compile once for each, texts of several --bucket_boundaries once for each pair of "
+        "lengths of passage and question; default: on one GPU, where it is expected to save more "
         "than it compiles",
     )
     max_steps: int = setting(
