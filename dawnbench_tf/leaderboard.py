@@ -224,7 +224,7 @@ def rank(
     wanted = [r for r in wanted if r.date <= last_date]
     if threshold is not None:
         wanted = [results.at_threshold(result, threshold) for result in wanted]
-    ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
+    ranked = sorted(tables.rank(wanted), key=lambda table: not any(row.mine for row in table.rows))
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         text = f"name folders with {dataset or 'some'}, a later --until or a lower --threshold"
@@ -259,7 +259,7 @@ def main(options: Options, arguments: list[str]) -> None:
         _write_csv(ranking)
     elif not options.html and not options.plot:
         columns = terminal.columns(sys.stdout) if sys.stdout.isatty() else COLUMNS
-        own = sum(table.has_mine for table in ranking.tables)
+        own = sum(any(row.mine for row in table.rows) for table in ranking.tables)
         parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
         parts[own:own] = [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
         print("\n\n".join(parts))

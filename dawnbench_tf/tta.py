@@ -768,8 +768,7 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
     if not 0 < every < math.inf or (evaluate is None and every != int(every)):
         text = "`every` should be over 0, and whole without `evaluate`"
         raise ValueError(f"{text}. Received: every={every}")
-    prefixes = "val_|binary_|sparse_|top_k_|categorical_"
-    is_fraction = re.fullmatch(f"({prefixes})*({_FRACTIONS})", metric)
+    is_fraction = re.fullmatch(f"(val_|(binary|sparse|top_k|categorical)_)*({_FRACTIONS})", metric)
     if evaluate is None and mode == "max" and threshold > 1 and is_fraction:
         raise ValueError(
             f"`threshold` should be at most 1: Keras's {metric} is a fraction. "

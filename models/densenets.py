@@ -37,14 +37,11 @@ def body(
             x = make.conv(int(x.shape[make.axis] * compression), 1)(x)
             x = make.average_pool(2, 2)(x)
         for _ in range(per_block):
-            x = make.concatenate()([x, _layer(x, growth, make)])
+            added = make.conv(4 * growth, 1)(make.act()(make.norm()(x)))
+            added = make.conv(growth, 3)(make.act()(make.norm()(added)))
+            x = make.concatenate()([x, added])
         x = make.act(name=f"stage{number}")(make.norm()(x))
     return x
-
-
-def _layer(x: tf.Tensor, growth: int, make: Layers) -> tf.Tensor:
-    x = make.conv(4 * growth, 1)(make.act()(make.norm()(x)))
-    return make.conv(growth, 3)(make.act()(make.norm()(x)))
 
 
 FAMILY = Family(body)

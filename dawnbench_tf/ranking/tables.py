@@ -51,11 +51,6 @@ class Table(NamedTuple):
         return self.task.folder
 
     @property
-    def has_mine(self) -> bool:
-        """Whether a result comes from a folder that the user named."""
-        return any(row.mine for row in self.rows)
-
-    @property
     def title(self) -> str:
         """The data set, with what tells apart tasks of your own that have one name."""
         task = self.task
