@@ -18,6 +18,7 @@ from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import read_entry, write_entry
 from dawnbench_tf.submission.rules import GRADES, Grade, checksum
+from dawnbench_tf.tasks import GIVEN
 from tests.submission.test_entry import NAME, ODD, example
 
 GOOD = {
@@ -60,7 +61,7 @@ def complaints(root, grade=Grade.REVIEW):
 
 @pytest.mark.parametrize("phase", ["train", "inference"])
 def test_a_good_entry_breaks_no_rule(tmp_path, phase):
-    put(tmp_path, phase=phase)
+    put(tmp_path, HEAD + "1\t1\t93\n1\t2\t95\n", phase)  # of two evaluations in an epoch
     assert entries.check_tree(str(tmp_path)) == (1, [])
 
 
@@ -104,6 +105,16 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
         "on 100 train, 10000 test examples; cifar10 has 50,000 and 10,000",
         {"misc": {"recipe": {"task": {"name": "cifar10", "train_examples": 100}}}},
     ),
+    *(
+        ("embedded", 1, words, {"misc": {"recipe": {"task": "cifar10", **recipe}}})
+        for words, recipe in (
+            ("trained on synthetic data", {"synthetic": "decoded"}),
+            ("trained on 100 examples; should be on all", {"train_examples": 100}),
+            ("another task than cifar10; should be in a folder", {"task": {"name": "photos"}}),
+            ("started from pretrained weights", {"pretrained": "weights.pth"}),
+        )
+    ),
+    ("embedded", 1, "were given in Python", {"misc": {"data": {"source": GIVEN}}}),
     ("author", 1, "is no address", {"authorEmail": "me"}),
     ("machine type", 1, "machine type", {"hardware": "8 V100"}),
     ("machine price", 1, "3.06 an hour; 4 p3.2xlarge cost 12.24", {"hardware": "4 p3.2xlarge"}),

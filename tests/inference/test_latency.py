@@ -94,6 +94,16 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says(passes, spread):
     assert 0.91 < hits / 400 < 0.99
 
 
+def test_an_entry_s_facts_are_in_milliseconds():
+    latencies = Latencies(np.arange(1, 102)[None] / 1000, [], 5, True, 2e-6)
+    facts = latencies.facts()
+    assert facts.pop("confidenceMs") == pytest.approx(1000 * latencies.interval())
+    assert facts == {
+        "passes": 1, "warmUpCalls": 5, "warmUpSteady": True, "loopOverheadMs": 0.002,
+        "p50Ms": 51, "p90Ms": 91, "p99Ms": 100,
+    }  # fmt: skip
+
+
 def test_nothing_is_not_timed():
     for examples, passes in (([], 1), ([1], 0), ([1], -1)):
         with pytest.raises(ValueError, match=f"Received: passes={passes}, {len(examples)} exampl"):
