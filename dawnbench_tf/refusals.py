@@ -30,7 +30,8 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
         value = ",".join(map(str, value))
     elif isinstance(value, bool):
         value = str(value).lower()
-    raise Refusal(f"--{name}={one_line(value)}: {expected}")
+    text = one_line(value)
+    raise Refusal(f"--{name}{'=' * bool(text)}{text}: {expected}")
 
 
 @contextmanager

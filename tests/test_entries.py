@@ -318,7 +318,7 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
         (["package", "nowhere"], "--author=anonymous: should name who submits"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
-        (["package", ".", "--author=A"], "--author_email=: should be an address to reach the"),
+        (["package", ".", "--author=A"], "--author_email: should be an address to reach the"),
         (["package", "no", "--instance=p3.2xlarge"], "--instance=p3.2xlarge: is of this machine"),
     ],
 )

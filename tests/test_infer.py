@@ -179,7 +179,7 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
     [
         (["--model=nowhere"], "--model=nowhere: is no folder; should be the --output_dir"),
         (["--model=."], ".: holds no run.json; should be the --output_dir of a training run"),
-        (["--model="], "--model=: should be the --output_dir of a training run"),
+        (["--model="], "--model: should be the --output_dir of a training run"),
         (["--task=squad"], "--task=squad: run holds a run of digits"),
         (["--threads=4096"], "--threads=4096: should be at most the "),
         (["--runtime=lite"], "flag --runtime=lite"),

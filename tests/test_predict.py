@@ -133,7 +133,7 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     [
         ({"model": "elsewhere"}, "--model=elsewhere: is no folder; should be the --output_dir"),
         ({"model": "."}, "holds no run.json; should be the --output_dir of a training run"),
-        ({"model": ""}, "--model=: is required"),
+        ({"model": ""}, "--model: is required"),
     ],
 )
 def test_bad_input_is_one_line(trained, flags, words):

@@ -92,7 +92,7 @@ def test_two_cannot_write_to_one_folder(raw, tmp_path):
 @pytest.mark.parametrize(
     "arguments, line",
     [
-        (["--raw=."], "--out=: should be the folder to write to"),
+        (["--raw=."], "--out: should be the folder to write to"),
         (["--out=o", "--raw=nowhere"], "--raw=nowhere: should be the folder of the archives"),
         (["--out=o", "--raw=.", "--task=imagenette"], "--raw=.: holds no imagenette"),
         (["--out=o", "--task=cifar10"], "flag --task=cifar10: value should be one of"),

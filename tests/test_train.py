@@ -125,7 +125,7 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        (CIFAR10, "--data_dir=: cifar10 needs the data: a folder or an archive (train also takes"),
+        (CIFAR10, "--data_dir: cifar10 needs the data: a folder or an archive (train also takes"),
         ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
         (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
         ((*MIRRORED, "--batch_size=63"), "--batch_size=63: should divide by the 2 replicas; 62"),

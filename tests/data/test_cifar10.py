@@ -141,7 +141,7 @@ def test_a_place_without_the_data_is_refused_by_its_flag(tmp_path, make, words):
 
 
 def test_without_data_dir_the_flags_that_help_are_named():
-    with pytest.raises(Refusal, match="--data_dir=: cifar10 needs .*--download, --synthetic"):
+    with pytest.raises(Refusal, match="--data_dir: cifar10 needs .*--download, --synthetic"):
         cifar10.load(SMALL, "")
 
 

@@ -48,7 +48,7 @@ def test_imagenet_can_t_be_downloaded():
 
 @pytest.mark.parametrize("load", [imagenet.load, imagenette.load])
 def test_no_folder_is_refused_in_a_line(load):
-    with pytest.raises(Refusal, match="--data_dir=: .* needs the folder of the data .train: or"):
+    with pytest.raises(Refusal, match="--data_dir: .* needs the folder of the data .train: or"):
         load(RECIPE, "")
 
 

@@ -215,7 +215,7 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
         "--tokenizer=glove",
     ):
         assert words in line, words
-    with pytest.raises(Refusal, match="--data_dir=: .*glove.840B.300d.txt.*--tokenizer=glove"):
+    with pytest.raises(Refusal, match="--data_dir: .*glove.840B.300d.txt.*--tokenizer=glove"):
         load("", **settings)
 
 

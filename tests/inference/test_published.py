@@ -155,7 +155,7 @@ TIMM = {"preprocessing": "timm"}
     [
         ({"model": "resnet8_v1_prj"}, "--model=resnet8_v1_prj: `name` should be a model of the c"),
         ({"weights": "gone.pth"}, "--weights=gone.pth: is no file; should be published weights of"),
-        ({"task": ""}, "--task=: is required with --weights: one of imagenet, cifar10"),
+        ({"task": ""}, "--task: is required with --weights: one of imagenet, cifar10"),
         ({"task": "squad"}, "--task=squad: resnet8_v1_proj takes images"),
         ({"preprocessing": "keras"}, "--preprocessing=keras: should be one of"),
         ({**TIMM, "model": "bert_tiny_span", "task": "squad"}, "--preprocessing=timm: is for im"),

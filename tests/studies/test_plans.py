@@ -157,5 +157,5 @@ def test_a_study_of_several_factors_keeps_them_and_no_time_is_refused():
     with pytest.raises(Refusal, match=line):
         plans.fit(study, plan, 39)
     unknown = plan._replace(settings=[plan.settings[0]._replace(seconds=None)])
-    with pytest.raises(Refusal, match="--minutes=: the steps of s0 were not timed"):
+    with pytest.raises(Refusal, match="--minutes: the steps of s0 were not timed"):
         plans.fit(study, unknown, 100)

@@ -126,7 +126,7 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path):
         ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of an image"),
         ({"crop_size": 33}, "--crop_size=33: should be at most the 32 pixels of an image"),
         ({"crop_size": 24, "cutout": 25}, "--cutout=25: should be at most the 24 pixels of an"),
-        ({"image_sizes": (16, 32)}, "--image_size_epochs=: should be one fewer than the 2"),
+        ({"image_sizes": (16, 32)}, "--image_size_epochs: should be one fewer than the 2"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(changes, words):

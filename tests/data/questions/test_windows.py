@@ -164,7 +164,7 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
     [
         ({"sequence_length": 60}, "--sequence_length=60: should be at least most_question_tok"),
         ({"sequence_length": 0}, "--sequence_length=0: is required for --tokenizer=wordp"),
-        ({"pretrained": ""}, "--pretrained=: is required for --tokenizer=wordpiece"),
+        ({"pretrained": ""}, "--pretrained: is required for --tokenizer=wordpiece"),
         (
             {"tokenizer": "glove", "sequence_length": 0},
             "--pretrained=uncased_L-2_H-128_A-2: is for",
