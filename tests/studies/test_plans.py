@@ -40,11 +40,18 @@ def test_a_plan_has_runs_hours_and_dollars_of_timed_steps(timed):
     assert plan.settings[0].clock_seconds == pytest.approx(6.5 - 1 + mean * 20 * 0.1)
     text = "plan: 2 runs, 0.03 hours, $1.07 of wall time; by 20 steps timed on this machine"
     assert text in str(plan) and max(map(len, str(plan).splitlines()[:-1])) <= 80
+    assert str(plan).splitlines()[1].endswith("$1.07")  # of both runs, as "all"
     cloud = plans.make(planned(instance="p3.2xlarge", hardware="1 V100"))  # 3.06 USD an hour
     assert cloud.usd == pytest.approx(2 * each * 3.06 / 3600) and len(timed) == 2
     with pytest.raises(Refusal, match="--instance=p3.2xlargee: is not known"):
         plans.make(planned(instance="p3.2xlargee"))
     assert len(timed) == 2
+
+
+def test_a_miss_of_the_evidence_trains_all_epochs(timed, monkeypatch):
+    monkeypatch.setattr(plans.speed, "epochs_of_evidence", lambda recipe: ([10.0], 2))
+    (setting,) = plans.make(planned(epochs=30)).settings
+    assert setting.epochs == (10 + 30) / 2 and not setting.at_most
 
 
 def test_four_networks_at_most_are_timed_and_others_take_their_evidence(timed):

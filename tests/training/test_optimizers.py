@@ -198,6 +198,36 @@ def test_a_bert_learns_from_the_sum_of_losses_as_its_source_does_from_their_mean
     np.testing.assert_allclose(weight - begin, wanted - begin, rtol=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "shrunk"),  # of kernel, bias, gamma, beta
+    [("kernels", (1, 0, 0, 0)), ("all_but_norms", (1, 1, 0, 0)), ("all", (1, 1, 1, 1))],
+)
+def test_adamw_shrinks_the_weights_that_decay_alone(kind, shrunk):
+    layers = [tf.keras.layers.Dense(2), tf.keras.layers.BatchNormalization()]
+    network = tf.keras.Sequential([tf.keras.Input((3,)), *layers])
+    network.set_weights([np.ones_like(weight) for weight in network.get_weights()])
+    own = Optimizer(name="adamw", learning_rate=0.5, weight_decay=0.1, decays=kind)
+    constant = Schedule(form="constant", epochs=(), factors=())
+    optimizer = optimizers.build(Recipe(optimizer=own, schedule=constant), [10], network)
+    weights = network.trainable_variables
+    optimizer.apply_gradients([(tf.zeros_like(weight), weight) for weight in weights])
+    means = [float(tf.reduce_mean(weight)) for weight in weights]
+    assert means == pytest.approx([1 - 0.5 * 0.1 * each for each in shrunk])
+
+
+def test_adam_s_momentum_cycles_as_pytorch_s_does():
+    """torch.optim.Adam with OneCycleLR: beta_1 of the step, also in the bias's correction."""
+    own = Optimizer(name="adam", learning_rate=0.1, epsilon=1e-9)
+    cycle = Schedule(form="linear", epochs=(0, 1), factors=(1, 1), momenta=(0.9, 0.5))
+    optimizer = optimizers.build(Recipe(epochs=1, optimizer=own, schedule=cycle), [4])
+    weight, wanted, m, v = tf.Variable([1.0]), 1.0, 0.0, 0.0
+    for step, (beta, gradient) in enumerate(zip((0.9, 0.8, 0.7), (1, -3, 2), strict=True), 1):
+        optimizer.apply_gradients([(tf.constant([float(gradient)]), weight)])
+        m, v = beta * m + (1 - beta) * gradient, 0.999 * v + 0.001 * gradient**2
+        wanted -= 0.1 * m / (1 - beta**step) / np.sqrt(v / (1 - 0.999**step))
+        assert float(weight[0]) == pytest.approx(wanted, rel=1e-5)
+
+
 def trained(recipe):
     """Returns a weight after three steps of the recipe's optimizer."""
     weight, optimizer = tf.Variable([[1.0], [2.0]]), optimizers.build(recipe, [10])
