@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
 from dawnbench_tf.data.image_files import jpeg_index, layouts, trees
 from dawnbench_tf.data.image_files.layouts import DataSet
 from dawnbench_tf.data.images.splits import Split, Splits
@@ -42,11 +44,12 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 def load_test(recipe: Recipe, data_dir: str) -> tuple[Split, Origin]:
     """Loads validation images alone, all or a part of them, in class folders or one folder."""
-    root, wanted = Path(data_dir).expanduser(), set(classes())
+    root, names = Path(data_dir).expanduser(), classes()
     for folder in (root / "val", root / "validation", root):
         if data_dir and folder.is_dir() and not (root / "train").is_dir():
-            if wanted & {path.name for path in folder.iterdir()}:
-                index = trees.read(folder, classes())
+            if labels := [n for n, name in enumerate(names) if (folder / name).is_dir()]:
+                index = trees.read(folder, [names[label] for label in labels])
+                index = index._replace(labels=np.array(labels)[index.labels])
             elif trees.is_flat(folder) and trees.list_images(folder):
                 index = trees.read_flat(folder, _labels_of)
             else:

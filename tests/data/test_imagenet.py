@@ -8,7 +8,9 @@ import pytest
 from dawnbench_tf import recipes
 from dawnbench_tf.data import imagenet, imagenette
 from dawnbench_tf.data.image_files import jpeg_index
+from dawnbench_tf.inference import preprocessing
 from dawnbench_tf.refusals import Refusal
+from tests.data.image_files.conftest import greys, jpeg
 
 RECIPE = recipes.get("imagenet/resnet50_v1_5")
 PUBLISHED = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"
@@ -39,6 +41,31 @@ def test_labels_beside_the_data_come_first(tmp_path):
     (tmp_path / imagenet.LABELS).write_text("n01443537\nn00000000\n")
     with pytest.raises(Refusal, match="'n00000000' is no class of ImageNet's"):
         imagenet._labels_of(val, ["1.JPEG", "2.JPEG"])
+
+
+@pytest.mark.parametrize("inside", ["val", "validation", ""])
+@pytest.mark.parametrize("flat", [True, False])
+def test_validation_images_alone_serve_for_published_weights(flat, inside, tmp_path):
+    classes, published = imagenet.classes(), imagenet._labels_of(tmp_path, NAMES)
+    for number, (name, label) in enumerate(zip(NAMES, published, strict=True)):
+        folder = tmp_path / inside / ("" if flat else classes[label])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(jpeg(20 * number, side=32))
+    test, origin = imagenet.load_test(RECIPE, str(tmp_path))
+    assert origin.source == "JPEG files of validation images" and not origin.verified
+    by_grey = dict(zip(greys(test), test.labels, strict=True))
+    assert by_grey == dict(enumerate(published)) and len({*published}) == 3
+    row = preprocessing.PREPROCESSINGS["torchvision"]
+    inputs = preprocessing.prepare(test, row, 24, np.array([1, 0]))
+    expected = [preprocessing.standardize(np.uint8([20 * greys(test)[i]] * 3), row) for i in (1, 0)]
+    np.testing.assert_allclose(inputs[:, 12, 12], expected, atol=0.02)  # JPEG's rounding
+    path = next(path for path in tmp_path.rglob("*.JPEG") if path.stat().st_size)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(Refusal, match="^--data_dir: test image . is damaged"):
+        preprocessing.prepare(test, row, 24, np.arange(3))
+
+
+NAMES = [f"{jpeg_index.VALIDATION}{number:08}.JPEG" for number in (7, 9, 50_000)]
 
 
 def test_imagenet_can_t_be_downloaded():
