@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -112,6 +113,23 @@ def test_a_run_that_left_nothing_has_no_rows(tmp_path):
     assert outcomes.read_finished(planned, tmp_path, 2.0) is None
     outcome = outcomes.read_failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
     assert outcome.status == outcomes.CRASHED and outcome.rows == [] and outcome.seconds == 0
+
+
+def test_an_outcome_has_the_facts_of_the_newest_entries(tmp_path):
+    (planned, *_) = grid.plan(samples.study())
+    entries = (
+        ("train/a", {"hardware": "2 CPU", "misc": {"examplesPerSecond": 900.0, "author": "A"}}),
+        ("inference/b", {"latency": 9.0, "misc": {"runtime": "keras", "precision": "float32"}}),
+        ("inference/a", {"latency": 2.5, "misc": {"runtime": "litert", "precision": "float32"}}),
+    )
+    for moment, (name, values) in enumerate(entries, 1):
+        path = tmp_path / f"run/CIFAR10/{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+        os.utime(path, (moment, moment))
+    outcome = outcomes.read_failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
+    facts = {"hardware": "2 CPU", "examplesPerSecond": 900.0}
+    assert outcome.facts == {**facts, "latency_ms": 2.5, "runtime": "litert float32"}
 
 
 def test_the_end_of_a_log_is_read_from_where_the_run_began(tmp_path):

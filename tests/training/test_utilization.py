@@ -7,7 +7,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models, recipes
+from dawnbench_tf import models, recipes, terminal
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.training import utilization
@@ -44,6 +44,27 @@ def test_the_measured_peak_is_possible():
     peak, operation = utilization.measure_peak("float32")
     assert operation in ("a matrix product", "a convolution")
     assert 1e9 < peak < 1e16
+
+
+def test_a_peak_is_the_operations_of_its_fastest_call(monkeypatch):
+    counts = []
+
+    def rate(operation, flops):
+        graph = tf.function(operation, autograph=False).get_concrete_function().graph
+        builder = tf.compat.v1.profiler.ProfileOptionBuilder
+        options = builder(builder.float_operation()).with_empty_output().build()
+        with terminal.silent():
+            counted = tf.compat.v1.profiler.profile(graph, options=options, cmd="scope")
+        counts.append((flops, counted.total_float_ops))
+        return flops
+
+    fastest = utilization._rate
+    monkeypatch.setattr(utilization, "_rate", rate)
+    utilization.measure_peak("float32")
+    assert len(counts) == 2 and all(ours == theirs for ours, theirs in counts)
+    moments = iter([10, 10.3, 10.32, 10.35, 10.6])  # calls of 0.3, 0.02, 0.03 and 0.25 s
+    monkeypatch.setattr(utilization, "time", types.SimpleNamespace(monotonic=lambda: next(moments)))
+    assert fastest(lambda: tf.ones([2]), 6) == pytest.approx(6 / 0.02)
 
 
 def counter(folder, socket, microjoules, highest=1_000_000, name="package-0"):
