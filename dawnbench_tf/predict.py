@@ -158,6 +158,8 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
     """Yields values and text of each question; asks for questions if there are none."""
     context, folder = _read(options.context_file), _folder(options.model)
     interactive = not questions
+    if any(not question.strip() for question in questions):
+        raise Refusal("a question is empty; should hold text")
     if interactive and options.context_file == "-":
         refuse("context_file", "-", "reads the text from stdin; name the questions as arguments")
     with machine.importing():
@@ -167,9 +169,9 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
         try:
             answers = reader.answers(context, question, options.count, options.most_words)
         except Refusal as refusal:
-            if not interactive:
+            if not (interactive and sys.stdin.isatty()):
                 raise
-            print(refusal)
+            print(refusal, file=sys.stderr)
             continue
         best = answers[0]
         values = {"question": question, **best._asdict()}

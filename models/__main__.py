@@ -27,7 +27,7 @@ class Options:
 
 def main(options: Options, patterns: list[str]) -> None:
     """Prints a row for each model that matches a pattern; of all models without one."""
-    chosen = []
+    chosen: list[str] = []
     for text in patterns or ["*"]:
         names = models.names(text)
         if not names:
@@ -35,9 +35,9 @@ def main(options: Options, patterns: list[str]) -> None:
             if not models.names(f"{text}*"):
                 hint = suggestion(text, models.names(), "without it all are listed")
             raise Refusal(f"{shown(text)}: matches no model of the catalogue; {hint}")
-        chosen += [models.get(name) for name in names]
+        chosen += [name for name in names if name not in chosen]
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]
-    for variant in chosen:
+    for variant in map(models.get, chosen):
         used = [name for name, recipe in recipes.rows().items() if recipe.model == variant.name]
         figures = (variant.parameters or "", variant.multiply_adds or "", variant.top1 or "")
         words = (variant.block, variant.shortcut, variant.activation)

@@ -78,4 +78,6 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
     return make.to_float32(1 / features if args.get("muon") else 1 / 9, name="logits")(x)
 
 
-FAMILY = Family(body, head=_head, smallest_side=lambda args: 9)
+FAMILY = Family(
+    body, head=_head, smallest_side=lambda args: 2 ** len(args.get("widths", "123")) + 1
+)

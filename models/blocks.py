@@ -32,7 +32,7 @@ def bottleneck(
     """Applies a bottleneck block: convolutions 1x1, 3x3, 1x1; BN and activation between them."""
     # `strided`: the first "1x1" (He et al. 2015) or the "3x3" has the stride. `inner`: filters of
     # the first two, as a share of `filters`. `bias`: the last has one, as no BN follows.
-    width = int(filters * inner)
+    width = round(filters * inner)
     x = make.conv(width, 1, strides if strided == "1x1" else 1)(x)
     x = make.act()(make.norm()(x))
     x = make.conv(width, 3, strides if strided == "3x3" else 1, groups=groups)(x)

@@ -37,6 +37,9 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
     name = args["function"]
     if make.axis == 1:
         raise ValueError(f"`data_format` should be NHWC for {name}. Received: data_format='NCHW'")
+    if getattr(make.norm, "keywords", {}).get("synchronized"):
+        text = f"`synchronized` should be False for {name}, whose layers are its own"
+        raise ValueError(f"{text}. Received: synchronized=True")
     function, policies = _function(name), tf.keras.mixed_precision
     before = policies.global_policy()
     try:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -59,23 +60,23 @@ def build(
     Saved models of `factories.TRAINING` load only after `models.layers` is imported.
     """
     family = family_of(variant)
-    if args.get("dtype") is not None and not _computes_in_floats(args["dtype"]):
-        raise ValueError(
-            "`dtype` should be a floating-point dtype or policy of Keras, as 'mixed_bfloat16'. "
-            f"Received: dtype={args['dtype']!r}"
-        )
+    if args.get("dtype") is not None:
+        args = {**args, "dtype": _of_floats(args["dtype"])}
     if variant.inputs == "questions":
         return _build_reader(family, **{"name": variant.name, **args})
     return _build_classifier(family, variant, classes, **args)
 
 
-def _computes_in_floats(dtype: Any) -> bool:
+def _of_floats(dtype: Any) -> Any:
+    """Returns a dtype's name, or a policy, that computes in floats. Raises ValueError."""
     policy = tf.keras.mixed_precision.Policy
-    try:
-        computed = (dtype if isinstance(dtype, policy) else policy(dtype)).compute_dtype
-        return bool(tf.as_dtype(computed).is_floating)
-    except (TypeError, ValueError):
-        return False
+    with suppress(TypeError, ValueError):
+        name = dtype if isinstance(dtype, str | policy) else tf.as_dtype(dtype).name
+        computed = (name if isinstance(name, policy) else policy(name)).compute_dtype
+        if tf.as_dtype(computed).is_floating:
+            return name
+    text = "`dtype` should be a floating-point dtype or policy of Keras, as 'mixed_bfloat16'"
+    raise ValueError(f"{text}. Received: dtype={dtype!r}")
 
 
 def _build_classifier(

@@ -21,8 +21,9 @@ def split(model: tf.keras.Model) -> list[list[tf.keras.layers.Layer]]:
         raise ValueError(f"{model.name} skips units in training (stochastic depth)")
     names = {layer.name for layer in model.layers}
     stages = sum(f"stage{number}" in names for number in range(1, 10))
-    if not stages:
-        raise ValueError(f"{model.name} has no stages; ResNets and BERTs have parts")
+    if not stages or not any(hasattr(layer, "ends_stem") for layer in model.layers):
+        text = "has no stages or was loaded or cloned; ResNets and BERTs of `build` have parts"
+        raise ValueError(f"{model.name} {text}")
     parts: list[list[tf.keras.layers.Layer]] = [[] for _ in range(stages + 2)]
     number, ends = 0, {f"stage{number}" for number in range(1, stages)}
     # `model.layers` has each layer after those that it depends on.
@@ -51,7 +52,7 @@ def _split_bert(layers: Iterable[tf.keras.layers.Layer]) -> list[list[tf.keras.l
 def freeze(model: tf.keras.Model, count: int) -> None:
     """Freezes the first `count` parts: their weights are not trained, their BNs infer."""
     parts = split(model)
-    if count >= len(parts):
+    if not 0 <= count < len(parts):
         raise ValueError(f"{model.name} has {len(parts) - 1} parts before its head")
     for part in parts[:count]:
         for layer in part:

@@ -142,6 +142,15 @@ def test_bad_input_is_one_line(trained, flags, words):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_question_that_can_t_be_answered_is_no_output(trained, tmp_path):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    (tmp_path / "passage.txt").write_text(" ")
+    done = ask(tmp_path, "--json", question="", input="Who?\n\nWhat?\n")
+    assert (done.returncode, done.stdout) == (1, "") and "the passage is empty" in done.stderr
+    done = ask(trained, "--csv", question=" ")
+    assert (done.returncode, done.stdout) == (1, "") and "a question is empty" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -224,6 +233,40 @@ def test_every_format_is_read_and_a_folder_is_a_table(photos, tmp_path):
     assert "EXIF orientation is not applied" in first[0] and len(first) == 2
     values = json.loads(classify(photos, "--json", str(tmp_path / "photo.png")).stdout)
     assert sorted(values["names"]) == ["green", "red"]
+    # Damaged images, and what is not read, are said; the others are answered.
+    (tmp_path / "photo.png").write_bytes(b"x")
+    (tmp_path / "a.webp").write_bytes((tmp_path / "photo.webp").read_bytes()[:99])
+    (tmp_path / "below").mkdir()
+    (tmp_path / "notes.txt").touch()
+    done = classify(photos, "--csv", "--count=1", str(tmp_path))
+    names = [Path(row["path"]).name for row in csv.DictReader(done.stdout.splitlines())]
+    assert done.returncode == 1 and names == ["photo.bmp", "photo.gif", "photo.webp", "turned.jpg"]
+    said, line = done.stderr.strip().splitlines()
+    assert said.endswith(f": not read: 1 .txt, 1 folders in {tmp_path.name}"), said
+    assert "a.webp: holds no" in line and "; " in line and "photo.png: holds no image" in line
+
+
+def test_a_run_without_its_classes_is_refused(photos, tmp_path):
+    with pytest.raises(ValueError, match="`count` should be at least 1. Received: count=0"):
+        predict.predict(photos / "run", [], 0)
+    run = shutil.copytree(photos / "run", tmp_path / "run")
+    (run / "classes.json").write_text('{"classes": ["green"]}')
+    with pytest.raises(Refusal, match=r"classes.json: should have 2 classes, has 1"):
+        predict.predict(run, photos / "data/val/red/0.jpg")
+    (run / "classes.json").unlink()
+    opened = dataset.open(runs.read(run).recipe, str(photos / "data"))
+    for read in (lambda: predict.predict(run, []), lambda: opened.check_saved(run)):
+        with pytest.raises(Refusal, match="classes.json: can't be read|classes.json: is no file"):
+            read()
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_few_images_are_prepared_as_many_are(photos, count):
+    opened = dataset.open(runs.read(photos / "run").recipe, str(photos / "data"))
+    split, recipe = opened.splits.test, opened.recipe
+    whole = tested.prepare(split, recipe, "NHWC", np.arange(30) % len(split.labels))
+    few = tested.prepare(split, recipe, "NHWC", np.arange(count) % len(split.labels))
+    np.testing.assert_array_equal(few, whole[:count])
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,10 @@ class Classifier:
         if task.inputs != "images":
             text = f"is a run of {task.name}, a reading task; give --context_file and questions"
             raise Refusal(f"{folder}: {text}")
-        saved = folder / data.CLASSES
-        names = files.read_json(saved).get("classes") if saved.exists() else None
+        saved, own = folder / data.CLASSES, self.recipe.whole_task.is_own
+        names = files.read_json(saved).get("classes") if own else None
+        if names and len(names) != task.classes:
+            raise Refusal(f"{saved}: should have {task.classes} classes, has {len(names)}")
         self.classes = list(map(str, names or CLASSES.get(task.name) or range(task.classes)))
         self.model = serving.builder(self.recipe, folder)("float32")
         self._forward = serving.in_graph(self.model)
@@ -72,36 +74,56 @@ class Classifier:
 
         Args:
           paths: images, in any format that training reads, and folders of them.
-          count: number of classes of each image.
+          count: number of classes of each image, from 1.
 
         Raises:
-          Refusal: a file is missing or no image, or a folder holds none; it names the path.
+          ValueError: `count` is below 1.
+          Refusal: a file is missing, or a folder holds no image; or, after the classes of all
+            others, images are damaged. It names their paths.
         """
-        images = [image for path in files.paths(paths) for image in _images(path)]
+        if count < 1:
+            raise ValueError(f"`count` should be at least 1. Received: count={count}")
+        return self._classes(
+            [image for path in files.paths(paths) for image in _images(path)], count
+        )
+
+    def _classes(self, images: list[Path], count: int) -> Iterator[Classes]:
+        damaged: list[str] = []
         for begin in range(0, len(images), BATCH):
             if len(images) > BATCH:
                 terminal.status(f"{begin:,} of {len(images):,} images", logged=False)
             block = images[begin : begin + BATCH]
             names = [str(path.absolute())[1:] for path in block]
             index = jpeg_index.index_files(Path("/"), names, np.zeros(len(block)))
-            checked = [shard_writer.check_image(index.raw(n), str(p)) for n, p in enumerate(block)]
-            probabilities = tf.nn.softmax(self._forward(self._prepared(index))).numpy()
+            turned: dict[int, bool] = {}  # of the images that are whole
+            for number, path in enumerate(block):
+                try:
+                    unusual = shard_writer.check_image(index.raw(number), str(path))[2]
+                    turned[number] = shard_writer.TURNED in unusual
+                except Refusal as refusal:
+                    damaged.append(str(refusal))
+            if not turned:
+                continue
+            inputs = self._prepared(index, np.array([*turned]))
+            probabilities = tf.nn.softmax(self._forward(inputs)).numpy()
             best = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
             terminal.status("")
-            for path, (_, _, unusual), chosen, row in zip(
-                block, checked, best, probabilities, strict=True
-            ):
-                names, turned = [self.classes[i] for i in chosen], shard_writer.TURNED in unusual
-                yield Classes(str(path), names, row[chosen].tolist(), turned)
+            for number, chosen, row in zip(turned, best, probabilities, strict=True):
+                names = [self.classes[i] for i in chosen]
+                shares = row[chosen].tolist()
+                yield Classes(str(block[number]), names, shares, turned[number])
+        if damaged:
+            more = f"; and {len(damaged) - 10:,} more" * (len(damaged) > 10)
+            raise Refusal("; ".join(damaged[:10]) + more)
 
-    def _prepared(self, index: JpegIndex) -> np.ndarray:
+    def _prepared(self, index: JpegIndex, numbers: np.ndarray) -> np.ndarray:
         """Returns the network's inputs for images, float32 (images, height, width, 3)."""
         split, side = jpeg_index.split(index), self.recipe.task_row.image_size
-        numbers = np.arange(len(split.labels))
         if not self.recipe.task_row.jpegs:
-            pixels = [np.asarray(jpeg_index.decode(index.raw(int(n)))) for n in numbers]
-            squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in pixels]
-            split = splits.in_memory(np.stack([*map(np.asarray, squares)]), split.labels)
+            decoded = (np.asarray(jpeg_index.decode(index.raw(int(n)))) for n in numbers)
+            squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in decoded]
+            split = splits.in_memory(np.stack([*map(np.asarray, squares)]), np.zeros(len(squares)))
+            numbers = np.arange(len(squares))
         return tested.prepare(split, self.recipe, "NHWC", numbers)
 
 
@@ -111,4 +133,7 @@ def _images(path: Path) -> list[Path]:
         raise Refusal(f"{path}: no such file; should be an image or a folder of images")
     if not path.is_dir():
         return [path]
-    return [path / name for name in trees.some_images(path)]
+    names = trees.some_images(path)
+    if left := trees.describe_unread(path, ()):
+        terminal.say(f"{path}: not read: {left}")
+    return [path / name for name in names]

@@ -103,7 +103,7 @@ def measure(
       passes: maximum number of passes over all examples; the first is always completed.
       seconds: time after which no further pass starts.
       progress: called before each pass with the number of completed passes and `passes`.
-      warm_up_seconds: maximum duration of the warm-up, which ends when calls are steady.
+      warm_up_seconds: time after which the warm-up ends, steady or not, with its next 20 calls.
 
     Returns:
       Latencies and the outputs of the first pass.

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -59,9 +59,10 @@ class Reader:
             text = f"is a run of {recipe.task_row.name}; should be one of a reading task"
             raise Refusal(f"{folder}: {text}")
         self._vocabulary = vocabulary.load(folder)
-        self.model = serving.builder(recipe, folder)(recipe.precision)
+        self.model = serving.builder(recipe, folder)("float32")
         recurrent.fuse(self.model)
         self._forward = serving.in_graph(self.model)  # eager LSTMs step through a text in Python
+        self._largest: dict[Any, int] = {}  # numbers in the largest array, by the inputs' shapes
 
     def __call__(self, context: str, question: str, most_words: int | None = None) -> Answer:
         """Returns the most probable answer to a question; arguments as for `answers`."""
@@ -129,12 +130,14 @@ class Reader:
         tokens = arrays[0].shape[1]
         if tokens < MANY_TOKENS:
             return
-        specs = [tf.TensorSpec(ids.shape, tf.as_dtype(ids.dtype)) for ids in arrays]
-        forward = tf.function(lambda inputs: self.model(inputs, training=False))
-        operations = forward.get_concrete_function(specs).graph.get_operations()
-        outputs = [output for operation in operations for output in operation.outputs]
-        sizes = [output.shape.num_elements() or 0 for output in outputs]
-        needed, free = COPIES * 4 * max(sizes) / 2**30, machine.free_gib()
+        shapes = tuple(ids.shape for ids in arrays)
+        if shapes not in self._largest:
+            specs = [tf.TensorSpec(ids.shape, tf.as_dtype(ids.dtype)) for ids in arrays]
+            forward = tf.function(lambda inputs: self.model(inputs, training=False))
+            operations = forward.get_concrete_function(specs).graph.get_operations()
+            outputs = [output for operation in operations for output in operation.outputs]
+            self._largest[shapes] = max(output.shape.num_elements() or 0 for output in outputs)
+        needed, free = COPIES * 4 * self._largest[shapes] / 2**30, machine.free_gib()
         if needed > free:
             most = int(tokens * (free / needed) ** 0.5)  # memory grows with the square of tokens
             raise Refusal(

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .. import checks
 from .registration import register
 
 _LEVELS = 1 << 16  # each random number has 16 bits
@@ -58,6 +59,7 @@ class Dropout(tf.keras.layers.Layer):
 
     def __init__(self, rate: float, shared: Sequence[int] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        checks.below_one(rate=rate)
         self.supports_masking = True
         self.rate, self.shared = rate, tuple(shared)
         self.draws = _Draws() if rate else None
@@ -68,7 +70,9 @@ class Dropout(tf.keras.layers.Layer):
             return inputs
         sizes = tf.unstack(tf.shape(inputs))
         shape = tf.stack([1 if axis in self.shared else n for axis, n in enumerate(sizes)])
-        dropped = round(self.rate * _LEVELS)  # of the 2^16 possible numbers, the lowest ones
+        dropped = min(
+            round(self.rate * _LEVELS), _LEVELS - 1
+        )  # of the 2^16 possible numbers, the lowest ones
         kept = tf.cast(_uint16(shape, self.draws.next()) >= dropped, inputs.dtype)
         kept.set_shape([1 if axis in self.shared else n for axis, n in enumerate(inputs.shape)])
         return inputs * (kept * tf.cast(_LEVELS / (_LEVELS - dropped), inputs.dtype))

@@ -133,6 +133,8 @@ class StochasticDepth(tf.keras.layers.Layer):
         super().__init__(**kwargs)
         if not 0 < survival <= 1:
             raise ValueError(f"`survival` should be in (0, 1]. Received: survival={survival}")
+        if tf.keras.backend.backend() != "tensorflow":
+            raise RuntimeError("stochastic depth is TensorFlow's")  # `build` names the network
         self.branch, self.survival = branch, survival
         self.draws = create_counter()
 
@@ -173,9 +175,14 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
     Keras's layer does so only where it uses TensorFlow's fused operation. Keras 3, float64 and
     `synchronized` do not use it; here Bessel's correction is applied to them. With `synchronized`
     N is the number of values in the global batch.
+
+    Raises:
+      ValueError: inputs with a mask, which the statistics would not follow.
     """
 
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def call(self, inputs: tf.Tensor, training: bool = False, mask: Any = None) -> tf.Tensor:
+        if mask is not None:
+            raise ValueError("`mask` should be None; Keras's BatchNormalization takes one")
         if not (training and self.trainable) or getattr(self, "fused", False):
             return super().call(inputs, training=training)
         # Keras sets moving variance = momentum x old + (1 - momentum) x biased variance. The
@@ -322,16 +329,24 @@ class Whitening(tf.keras.layers.Layer):
         Args:
           images: (batch, height, width, channels), or (batch, channels, height, width) if `axis`
             is 1; standardized as in training.
+
+        Raises:
+          ValueError: there are no images, or of another shape, or some are not finite.
         """
-        channels = self.kernel.shape[2]
+        images, channels = np.asarray(images), self.kernel.shape[2]
+        if images.ndim != 4 or not len(images) or images.shape[self.axis] != channels:
+            text = f"`images` should be 4-D, with {channels} channels on axis {self.axis}"
+            raise ValueError(f"{text}. Received: images of shape {images.shape}")
         covariance, count = 0.0, 0
         # Chunks of about 100 images bound the memory that the float64 patches take.
-        for chunk in np.array_split(np.asarray(images), max(1, len(images) // 100)):
+        for chunk in np.array_split(images, max(1, len(images) // 100)):
             chunk = np.moveaxis(chunk, self.axis, -1).astype("float64")
             windows = np.lib.stride_tricks.sliding_window_view(chunk, [self.patch] * 2, (1, 2))
             # (batch, rows, columns, channels, patch, patch) to the kernel's order of values.
             patches = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, self.patch**2 * channels)
             covariance, count = covariance + patches.T @ patches, count + len(patches)
+        if not np.all(np.isfinite(covariance)):
+            raise ValueError("`images` should be finite. Received: images with NaN or infinity")
         # No mean is subtracted: standardized images have mean 0.
         values, vectors = np.linalg.eigh(covariance / (count - 1))
         self.kernel.assign(self._filters(vectors / np.sqrt(values + self.epsilon), channels))

@@ -93,12 +93,12 @@ class TokenEmbedding(tf.keras.layers.Layer):
     def call(self, ids: tf.Tensor, training: bool = False) -> tf.Tensor:
         table, narrow = tf.convert_to_tensor(self.table), tf.as_dtype(self.compute_dtype).size < 4
         if training and narrow and self.trained <= _FEW and not self.fixed:
-            ids = tf.minimum(ids, self.trained - 1)
             one_hots = tf.one_hot(ids, self.trained, dtype=self.compute_dtype)
             return tf.tensordot(one_hots, tf.cast(table, self.compute_dtype), 1)
         if training:  # makes the gradient dense: XLA does not support sizes that depend on values
             table = table * 1.0
-        vectors = tf.gather(table, tf.minimum(ids, self.trained - 1))
+        # Without fixed vectors an id out of range is TensorFlow's error on a CPU.
+        vectors = tf.gather(table, tf.minimum(ids, self.trained - 1) if self.fixed else ids)
         if self.fixed:
             fixed = tf.convert_to_tensor(self.given)
             fixed = tf.gather(fixed, tf.maximum(ids - self.trained, 0))

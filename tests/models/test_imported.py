@@ -133,6 +133,11 @@ REFUSED = [
 ]
 
 
+def test_layers_of_others_are_not_synchronized(networks):
+    with pytest.raises(ValueError, match="`synchronized` should be False for networks_of_mine:"):
+        models.build("networks_of_mine:any_arguments", num_classes=5, synchronized=True)
+
+
 def test_what_is_no_network_is_refused_in_a_line(networks):
     placement = Placement(tf.distribute.get_strategy())
     for name, line in REFUSED:

@@ -34,6 +34,9 @@ def test_a_network_of_others_has_no_argument_of_ours():
         models.build("keras.applications:ResNet50", function="networks:small")
     with pytest.raises(ValueError, match="did you mean 'networks:small'"):
         models.get("networks.py:small")
+    for dtype in (tf.float64, np.float64):
+        logits = models.build("resnet8_v1_pad", dtype=dtype).get_layer("logits")
+        assert logits.compute_dtype == "float64"
     for name, dtype in [("resnet8_v1_pad", "float17"), ("bidaf", "int32"), ("bidaf", 16)]:
         with pytest.raises(ValueError, match=f"floating-point .* Received: dtype={dtype!r}"):
             models.build(name, dtype=dtype)

@@ -38,7 +38,10 @@ def test_a_bert_s_parts_are_embeddings_blocks_and_head():
 
 
 def test_a_network_without_parts_is_refused():
-    with pytest.raises(ValueError, match="airbench96 has no stages; ResNets and BERTs have parts"):
-        parts.freeze(models.build("airbench96"), 1)
-    with pytest.raises(ValueError, match="resnet8_v1_pad has 4 parts before its head"):
-        parts.freeze(models.build("resnet8_v1_pad"), 5)
+    model = models.build("resnet8_v1_pad")
+    for other in (models.build("airbench96"), tf.keras.models.clone_model(model)):
+        with pytest.raises(ValueError, match="ResNets and BERTs of `build` have parts"):
+            parts.freeze(other, 1)
+    for count in (5, -1):
+        with pytest.raises(ValueError, match="resnet8_v1_pad has 4 parts before its head"):
+            parts.freeze(model, count)

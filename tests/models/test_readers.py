@@ -51,6 +51,13 @@ def test_padding_of_contexts_and_questions_does_not_change_logits(family):
         assert (logits[:, :, length:] <= text.NEVER).all()
 
 
+def test_an_id_out_of_range_is_an_error_on_a_cpu():
+    for layer in (text.TokenEmbedding(5, 0, 3), text.TokenEmbedding(5, 2, 3)):
+        assert layer(tf.constant([[4]])).shape == (1, 1, 3)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
+            layer(tf.constant([[5 + layer.fixed]]))
+
+
 @readers(berts=BOTH, drqas=BOTH, fastfusionnets=BOTH)
 def test_every_trained_weight_has_a_gradient(family):
     model = family.reader()

@@ -49,14 +49,16 @@ def class_names(root: Path) -> list[str]:
 
 def describe_unread(root: Path, classes: Sequence[str]) -> str:
     """Returns what of a folder of class folders is not read, e.g. "12 .tif, 2 folders"; or ""."""
+    # Without classes the folder itself has the images.
     counts = Counter[str]()
     for folder in (root, *(root / name for name in classes)):
+        has_images = folder != root or not classes
         for entry in _list_entries(folder):
             if entry.is_dir():
-                counts[f"folders in {folder.name}"] += folder != root
+                counts[f"folders in {folder.name}"] += has_images
             elif not entry.is_file():
                 counts["links or other entries that are no files"] += 1
-            elif folder == root or not entry.name.lower().endswith(SUFFIXES):
+            elif not (has_images and entry.name.lower().endswith(SUFFIXES)):
                 counts[os.path.splitext(entry.name)[1] or "without a suffix"] += 1
     return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()) if count)
 

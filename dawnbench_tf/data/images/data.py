@@ -201,7 +201,7 @@ class ImageData(Data):
 
     def check_saved(self, folder: Path) -> None:
         path = folder / CLASSES
-        if self.recipe.whole_task.is_own and path.exists() and not self.recipe.synthetic:
+        if self.recipe.whole_task.is_own and not self.recipe.synthetic:
             saved, names = files.read_json(path), self._names()
             different = [key for key in names if saved.get(key) != names[key]]
             if different:

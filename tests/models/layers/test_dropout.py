@@ -22,6 +22,13 @@ def test_the_rate_is_dropped_and_the_rest_is_scaled(rate):
     np.testing.assert_array_equal(Dropout(rate)(x), x)
 
 
+def test_a_rate_is_from_0_to_below_1():
+    for rate in (1.5, 1.0, -0.2):
+        with pytest.raises(ValueError, match=r"`rate` should be in \[0, 1\). Received: rate="):
+            Dropout(rate)
+    assert np.mean(Dropout(0.999995)(tf.ones([100]), training=True) == 0) > 0.9
+
+
 def test_one_draw_is_shared_along_shared_axes():
     outputs = Dropout(0.5, shared=(1,))(tf.ones([40, 7, 30]), training=True).numpy()
     assert (outputs == outputs[:, :1]).all() and 0.4 < np.mean(outputs == 0) < 0.6

@@ -250,6 +250,25 @@ def test_whitened_patches_have_no_covariance(axis):
     assert not layer.trainable_weights
 
 
+def test_whitening_adapts_to_finite_images_of_its_layout_alone():
+    layer = image.Whitening()
+    layer.build(IMAGES.shape)
+    before, broken = layer.kernel.numpy(), IMAGES.copy()
+    broken[1, 2, 3, 0] = np.nan
+    wrong = np.moveaxis(IMAGES, -1, 1), IMAGES[..., :1], IMAGES[:0], IMAGES[0]
+    for images in wrong:
+        with pytest.raises(ValueError, match="should be 4-D, with 3 channels on axis -1. Received"):
+            layer.adapt(images)
+    with pytest.raises(ValueError, match="`images` should be finite"):
+        layer.adapt(broken)
+    np.testing.assert_array_equal(layer.kernel, before)
+
+
+def test_batch_normalization_takes_no_mask():
+    with pytest.raises(ValueError, match="`mask` should be None; Keras's BatchNormalization"):
+        image.BatchNormalization()(tf.ones([2, 3, 4]), mask=tf.ones([2, 3], bool))
+
+
 def test_before_adapt_whitening_copies_pixels():
     outputs = image.Whitening()(IMAGES).numpy()
     np.testing.assert_array_equal(outputs[:, 3, 4], IMAGES[:, 2:5, 3:6].reshape(4, 27))
