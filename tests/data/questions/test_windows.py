@@ -110,6 +110,9 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
     assert all(0 < probability <= 1 for probability in merged.probabilities)
 
 
+Extent = namedtuple("Extent", "start length")
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.integers(1, 90), min_size=1, max_size=5), st.integers(13, 60), st.integers(1, 70)
@@ -127,9 +130,17 @@ def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stri
         sizes = tested.lengths()[indices]
         assert (sizes <= length - 3 - 3).all() and (sizes > 0).all()
         starts = np.zeros(context, int)
-        for row in indices:
+        extents = [
+            Extent(int(tested.firsts[row]), int(tested.pasts[row] - tested.firsts[row]))
+            for row in indices
+        ]
+        for number, row in enumerate(indices):
             masked = merged._mask_starts(np.array([row]), np.zeros((1, 2, tested.lengths()[row])))
-            starts[tested.firsts[row] : tested.pasts[row]] += masked[0, 0] == 0
+            own = masked[0, 0] == 0
+            starts[tested.firsts[row] : tested.pasts[row]] += own
+            positions = range(tested.firsts[row], tested.pasts[row])
+            wanted = [squad_lib._check_is_max_context(extents, number, n) for n in positions]
+            assert own.tolist() == wanted
         assert (starts == 1).all()
 
 
