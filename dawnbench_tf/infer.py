@@ -78,7 +78,9 @@ class Options(Checked):
     threads: int = setting(0, "number of threads, and of CPUs to run on; 0: all CPUs")
     passes: int = setting(3, "passes over the test set, at most", low=1)
     seconds: float = setting(120.0, "seconds after which no further pass starts")
-    examples: int = setting(0, "time only the first N test examples; 0: all, as an entry requires")
+    examples: int = setting(
+        0, "time only N test examples, images evenly spaced; 0: all, as an entry requires"
+    )
     batch_sizes: tuple[int, ...] = setting(
         (), "time batches of these sizes as well, e.g. 1,2,4 (images only)", low=1
     )
@@ -177,9 +179,10 @@ def infer(options: Options, data: Any = None) -> Entry:
     if options.batch_sizes and not loaded.data.fixed_shape:
         refuse("batch_sizes", options.batch_sizes, "is for images; questions run one at a time")
     task = loaded.recipe.task_row
-    examples = loaded.served.examples
+    tested, examples = loaded.data, loaded.served.examples
     if options.examples:
-        examples = examples[: options.examples]
+        chosen, tested = tested.sample(options.examples)
+        examples = examples[chosen]
 
     # The folder: the run's, or that of the weights. Files of different weights often have one name,
     # as model.safetensors.
@@ -204,7 +207,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         runtime = runtimes.build(name, loaded.served, precision, options.threads)
         candidates = [(name, precision, runtime)]
     name, precision, runtime, latencies, score = runtime_choice.time_until_reached(
-        loaded, candidates, examples, options.passes, options.seconds
+        tested, candidates, examples, options.passes, options.seconds
     )
 
     # The entry: figures, and what they were measured with.

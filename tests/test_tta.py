@@ -252,25 +252,15 @@ def test_a_threshold_in_percent_of_a_fraction_is_refused():
 
 def test_a_metric_of_one_s_own_may_be_in_percent(caplog):
     for scale in (100, 1):
-        network = model(metrics=[Share(scale)])
-        fit(
-            TimeToAccuracy(99, "val_top1_accuracy"),
-            network=network,
-            epochs=1,
-            validation_data=(X, Y),
-        )
-        assert ("a fraction never reaches 99" in caplog.text) == (scale == 1)
-
-
-class Share(tf.keras.metrics.BinaryAccuracy):
-    """Accuracy times `scale`."""
-
-    def __init__(self, scale):
-        super().__init__(name="top1_accuracy")
-        self.scale = scale
-
-    def result(self):
-        return self.scale * super().result()
+        timer = TimeToAccuracy(99, "val_top1_accuracy")
+        timer.set_model(SimpleNamespace(stop_training=False))
+        timer.set_params({"steps": 1, "epochs": 1})
+        timer.on_train_begin()
+        timer.on_epoch_begin(0)
+        timer.on_train_batch_end(0, {"loss": 1.0, "top1_accuracy": 0.5 * scale})
+        timer.on_epoch_end(0, {"val_top1_accuracy": 0.7 * scale})
+        assert [row["val_top1_accuracy"] for row in timer.rows] == [0.7 * scale]
+        assert ("is 0.7: a fraction never reaches 99" in caplog.text) == (scale == 1)
 
 
 def test_a_log_that_can_t_be_written_ends_no_fit(tmp_path, caplog):
@@ -591,24 +581,34 @@ def test_fit_s_own_validation_freq():
         fit(TimeToAccuracy(0.9, "val_accuracy"))
 
 
+class Threads:
+    """Keras 3's CallbackList of callbacks=timer, with JAX or PyTorch."""
+
+    _async_train = True
+
+    def on_train_begin(self, timer):
+        timer.on_train_begin()
+
+
 def test_callbacks_that_keras_calls_in_threads_are_refused():
-    network = model()
-    callbacks = tf.keras.callbacks.CallbackList([TimeToAccuracy(1, "loss")], model=network)
-    callbacks._async_train = True  # of callbacks=timer with JAX and PyTorch
+    timer = TimeToAccuracy(1, "loss")
+    timer.set_model(SimpleNamespace(stop_training=False))
     with pytest.raises(ValueError, match="`callbacks` should be a list, as callbacks="):
-        network.fit(X, Y, verbose=0, callbacks=callbacks)
+        Threads().on_train_begin(timer)
 
 
 def test_an_evaluation_inside_an_epoch_leaves_fit_s_metrics_alone():
-    histories = []
-    for every in (1, 0.25):
-        network = model(metrics=["accuracy"])
-        evaluate = partial(network.evaluate, X[:32], Y[:32], verbose=0, return_dict=True)
-        timer = TimeToAccuracy(2, "loss", mode="max", evaluate=evaluate, every=every)
-        histories.append(
-            network.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer]).history
-        )
-    assert histories[0] == histories[1] and len(timer.rows) == 8
+    network = model(metrics=["accuracy"])
+
+    def evaluate():
+        for metric in network.metrics:
+            metric.reset_state()  # as Keras's own does
+        return {"loss": 2.0}
+
+    timer = TimeToAccuracy(3, "loss", mode="max", evaluate=evaluate, every=0.5)
+    fit(timer, network=network, epochs=1)
+    counts = [float(v.numpy()) for metric in network.metrics for v in metric.variables]
+    assert max(counts) == len(X) and len(timer.rows) == 2  # not of the second half alone
 
 
 @pytest.mark.parametrize("metric", ["val_acuracy", "f1"])

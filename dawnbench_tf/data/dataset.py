@@ -177,11 +177,8 @@ class Data(Protocol):
         """
         raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
-    def first(self, count: int) -> "Data":
-        """Returns the data set with only its first `count` test examples."""
-
-    def sample(self) -> tuple[slice, "Data"]:
-        """Returns a slice of `examples`, to compare runtimes on, and the data set with only them.
+    def sample(self, count: int = 0) -> tuple[slice, "Data"]:
+        """Returns a slice of `examples`, and the data set with only them; 0: to compare runtimes.
 
         Images are evenly spaced, as files may be in the order of their classes.
         """

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine, terminal
-from dawnbench_tf.data.dataset import Example
+from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.inference import latency, runtimes
 from dawnbench_tf.inference.latency import Latencies
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
@@ -106,7 +106,7 @@ def select_accurate(
 
 
 def time_until_reached(
-    serving: Serving,
+    data: Data,
     candidates: Sequence[tuple[str, str, Runtime]],
     examples: Sequence[Example],
     passes: int,
@@ -114,8 +114,8 @@ def time_until_reached(
 ) -> tuple[str, str, Runtime, Latencies, float]:
     """Times candidates (name, precision, runtime) until one reaches the threshold in the test."""
     # Returns name, precision, runtime, latencies and score of that one, or of the one with the best
-    # score, the fastest of several.
-    task, timed = serving.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
+    # score, the fastest of several. `examples` are those of `data`.
+    task, timed = data.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
     for number, (name, precision, runtime) in enumerate(candidates, 1):
 
         def progress(done: int, total: int, name: str = name) -> None:
@@ -130,7 +130,7 @@ def time_until_reached(
             if number == len(candidates) and not timed:
                 refuse("runtime", name, reason)
         else:
-            score = serving.score(latencies.outputs, len(examples))[task.metric]
+            score = data.score(data.join(latencies.outputs))[task.metric]
             timed.append((name, precision, runtime, latencies, score))
             if score >= task.threshold:
                 return timed[-1]

@@ -59,11 +59,6 @@ class Serving(NamedTuple):
         """The recipe of the run."""
         return self.data.recipe
 
-    def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
-        """Returns {column: score} of the logits of all test examples, or of the first few."""
-        data = self.data if examples is None else self.data.first(examples)
-        return data.score(data.join(outputs))
-
 
 def builder(
     recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False

@@ -206,7 +206,7 @@ def measure(
         tested = recipe.task_row.test_examples
         few = min(tested, TEST_EXAMPLES)
         moment = time.monotonic()
-        evaluate = evaluation.Evaluator(data.first(few), model)
+        evaluate = evaluation.Evaluator(data.sample(few)[1], model)
         evaluate()
         compiled = time.monotonic()
         evaluate()

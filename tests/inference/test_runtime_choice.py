@@ -152,14 +152,15 @@ def test_if_none_reaches_the_threshold_the_best_score_is_reported_the_fastest_of
     monkeypatch,
 ):
     scores = {"a": 90.0, "b": 92.0, "c": 92.0}
-    loaded = SimpleNamespace(
+    data = SimpleNamespace(
         recipe=SimpleNamespace(task_row=TASKS["digits"]),
-        score=lambda outputs, count: {"top1Accuracy": scores[outputs[0]]},
+        join=lambda outputs: outputs[0],
+        score=lambda answers: {"top1Accuracy": scores[answers]},
     )
     candidates = [(name, "int8", Runtime(lambda _, n=name: n, 1)) for name in scores]
-    name, *_, score = runtime_choice.time_until_reached(loaded, candidates, [(0,)] * 30, 1, 1.0)
+    name, *_, score = runtime_choice.time_until_reached(data, candidates, [(0,)] * 30, 1, 1.0)
     assert (name, score) == ("b", 92.0)
     # What float32 misses, others reach by rounding at best.
     candidates[0] = ("a", "float32", candidates[0][2])
-    name, *_ = runtime_choice.time_until_reached(loaded, candidates, [(0,)] * 30, 1, 1.0)
+    name, *_ = runtime_choice.time_until_reached(data, candidates, [(0,)] * 30, 1, 1.0)
     assert name == "a"

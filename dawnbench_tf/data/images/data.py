@@ -119,14 +119,11 @@ class ImageData(Data):
             return None
         return jpegs.aspect_ratios(read, len(self.splits.test.labels))
 
-    def first(self, count: int) -> "ImageData":
-        return self._tested_on(self.splits.test.first(count))
-
     def training_as_test(self, count: int) -> "ImageData":
         return self._tested_on(self.splits.train.spaced(count)[1])
 
-    def sample(self) -> tuple[slice, "ImageData"]:
-        chosen, split = self.splits.test.spaced(SAMPLE)
+    def sample(self, count: int = 0) -> tuple[slice, "ImageData"]:
+        chosen, split = self.splits.test.spaced(count or SAMPLE)
         return chosen, self._tested_on(split)
 
     @property

@@ -172,15 +172,12 @@ class QuestionData(Data):
     def score(self, answers: Answers) -> dict[str, float]:
         return spans.score(answers, self.splits)
 
-    def first(self, count: int) -> "QuestionData":
-        return replace(self, splits=_first(self.splits, count))
-
     def training_as_test(self, count: int) -> "QuestionData":
         # `test_corpus` remains that of the test, so the answers are not for scores.
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
 
-    def sample(self) -> tuple[slice, "QuestionData"]:
-        return slice(SAMPLE), self.first(SAMPLE)
+    def sample(self, count: int = 0) -> tuple[slice, "QuestionData"]:
+        return slice(count or SAMPLE), replace(self, splits=_first(self.splits, count or SAMPLE))
 
     def network(
         self, precision: str = "", portable: bool = False, folder: Path | None = None
