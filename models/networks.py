@@ -61,13 +61,13 @@ def build(
     """
     family = family_of(variant)
     if args.get("dtype") is not None:
-        args = {**args, "dtype": _of_floats(args["dtype"])}
+        args = {**args, "dtype": _floating(args["dtype"])}
     if variant.inputs == "questions":
         return _build_reader(family, **{"name": variant.name, **args})
     return _build_classifier(family, variant, classes, **args)
 
 
-def _of_floats(dtype: Any) -> Any:
+def _floating(dtype: Any) -> Any:
     """Returns a dtype's name, or a policy, that computes in floats. Raises ValueError."""
     policy = tf.keras.mixed_precision.Policy
     with suppress(TypeError, ValueError):

@@ -105,16 +105,6 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
         "on 100 train, 10000 test examples; cifar10 has 50,000 and 10,000",
         {"misc": {"recipe": {"task": {"name": "cifar10", "train_examples": 100}}}},
     ),
-    *(
-        ("embedded", 1, words, {"misc": {"recipe": {"task": "cifar10", **recipe}}})
-        for words, recipe in (
-            ("trained on synthetic data", {"synthetic": "decoded"}),
-            ("trained on 100 examples; should be on all", {"train_examples": 100}),
-            ("another task than cifar10; should be in a folder", {"task": {"name": "photos"}}),
-            ("started from pretrained weights", {"pretrained": "weights.pth"}),
-        )
-    ),
-    ("embedded", 1, "were given in Python", {"misc": {"data": {"source": GIVEN}}}),
     ("author", 1, "is no address", {"authorEmail": "me"}),
     ("machine type", 1, "machine type", {"hardware": "8 V100"}),
     ("machine price", 1, "3.06 an hour; 4 p3.2xlarge cost 12.24", {"hardware": "4 p3.2xlarge"}),
@@ -129,6 +119,19 @@ def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words
     hits = complaints(tmp_path)
     suffix = ".tsv" if rule in ABOUT_ROWS else ".json"
     assert hits and hits[0][:3] == (rule, suffix, line) and words in hits[0][3]
+
+
+def test_what_was_not_trained_on_the_whole_task_is_told(tmp_path):
+    for words, misc in (
+        ("trained on synthetic data", {"recipe": {"synthetic": "decoded"}}),
+        ("trained on 100 examples; should be on all", {"recipe": {"train_examples": 100}}),
+        ("task than cifar10; should be in a folder", {"recipe": {"task": {"name": "photos"}}}),
+        ("from pretrained", {"recipe": {"task": "cifar10", "pretrained": "weights.pth"}}),
+        ("were given in Python", {"data": {"source": GIVEN}}),
+    ):
+        put(tmp_path, misc=misc)
+        rule, _, line, text = complaints(tmp_path)[0]
+        assert (rule, line) == ("embedded", 1) and words in text
 
 
 OTHERS = [

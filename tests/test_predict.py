@@ -260,13 +260,12 @@ def test_a_run_without_its_classes_is_refused(photos, tmp_path):
             read()
 
 
-@pytest.mark.parametrize("count", [1, 30])
-def test_few_images_are_prepared_as_many_are(photos, count):
+def test_few_images_are_prepared_as_many_are(photos):
     opened = dataset.open(runs.read(photos / "run").recipe, str(photos / "data"))
     split, recipe = opened.splits.test, opened.recipe
     whole = tested.prepare(split, recipe, "NHWC", np.arange(30) % len(split.labels))
-    few = tested.prepare(split, recipe, "NHWC", np.arange(count) % len(split.labels))
-    np.testing.assert_array_equal(few, whole[:count])
+    few = tested.prepare(split, recipe, "NHWC", np.arange(3) % len(split.labels))
+    np.testing.assert_array_equal(few, whole[:3])
 
 
 @pytest.mark.parametrize(

@@ -178,9 +178,12 @@ class Data(Protocol):
         raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def sample(self, count: int = 0) -> tuple[slice, "Data"]:
-        """Returns a slice of `examples`, and the data set with only them; 0: to compare runtimes.
+        """Returns a slice of `examples`, and the data set with only them.
 
         Images are evenly spaced, as files may be in the order of their classes.
+
+        Args:
+          count: number of examples; 0: enough to compare runtimes.
         """
 
     def training_as_test(self, count: int) -> "Data":

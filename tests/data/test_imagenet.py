@@ -43,8 +43,7 @@ def test_labels_beside_the_data_come_first(tmp_path):
         imagenet._labels_of(val, ["1.JPEG", "2.JPEG"])
 
 
-@pytest.mark.parametrize("inside", ["val", "validation", ""])
-@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize(("flat", "inside"), [(True, "val"), (False, "validation"), (False, "")])
 def test_validation_images_alone_serve_for_published_weights(flat, inside, tmp_path):
     classes, published = imagenet.classes(), imagenet._labels_of(tmp_path, NAMES)
     for number, (name, label) in enumerate(zip(NAMES, published, strict=True)):
