@@ -32,10 +32,18 @@ _VALUES = {"__keras_tensor__", "__numpy__", "__tensor__", "__tuple__"}  # values
 
 def load_model(file: str | os.PathLike) -> tf.keras.Model:
     """Loads a `.keras` file; see `models.load_model`."""
-    _check(_read_config(file), file)
+    config = _read_config(file)
+    _check(config, file)
     try:
         return tf.keras.models.load_model(file, safe_mode=True)
     except Exception as error:  # damaged files make Keras raise many types
+        module = config.get("module") if isinstance(config, dict) else ""
+        saved = str(module).partition(".")[0]
+        if saved != tf.keras.Model.__module__.partition(".")[0] and saved in ("keras", "tf_keras"):
+            hint = (
+                f"set TF_USE_LEGACY_KERAS={int(saved == 'tf_keras')} before TensorFlow is imported"
+            )
+            raise _refusal(file, f"was saved by {saved}; {hint}") from error
         raise _refusal(file, f"can't be loaded ({type(error).__name__}: {error})") from error
 
 

@@ -59,6 +59,18 @@ def test_a_config_that_may_run_code_is_refused(tmp_path):
     assert not (tmp_path / "written").exists()
 
 
+def test_a_file_of_the_other_keras_is_told(tmp_path):
+    modern = tf.keras.Model.__module__.startswith("keras.")
+    module = "tf_keras.src.engine" if modern else "keras.src.models"
+    config = {"module": f"{module}.functional", "class_name": "Functional", "config": {}}
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
+        archive.writestr("config.json", json.dumps(config))
+        archive.writestr("metadata.json", "{}")
+    words = f"was saved by {module.partition('.')[0]}; set TF_USE_LEGACY_KERAS={int(modern)} before"
+    with pytest.raises(ValueError, match=words):
+        models.load_model(tmp_path / "model.keras")
+
+
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
 def test_only_a_zip_archive_is_loaded(tmp_path):
     """tf-keras would load other files as HDF5 or SavedModel, and run their Lambda layers."""
