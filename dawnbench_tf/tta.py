@@ -17,6 +17,7 @@ import logging
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from numbers import Real
@@ -442,13 +443,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             name = clash.pop()
             raise ValueError(f"a metric should not be called {name!r}, a column of the timer")
         if not self.rows and self.mode == "max":
-            value, text = values[self.metric], ""
-            if self.threshold <= 1 < value:
-                text = "%s is %g: with values in percent, %g should be a percentage too"
-            elif value <= 1 < self.threshold and re.search(f"_({_FRACTIONS})$", self.metric):
-                text = "%s is %g: a fraction never reaches %g" * (self._evaluate is None)
-            if text:
-                _warn(text, self.metric, value, self.threshold)
+            facts = self.metric, values[self.metric], self.threshold
+            is_fraction = self._evaluate is None and re.search(f"_({_FRACTIONS})$", self.metric)
+            if self.threshold <= 1 < values[self.metric]:
+                _warn("%s is %g: with values in percent, %g should be a percentage too", *facts)
+            elif is_fraction and values[self.metric] <= 1 < self.threshold:
+                _warn("%s is %g: if it is a fraction, it never reaches %g", *facts)
         self._measured, self._evaluated_epochs = True, self._epochs
         row = {"epoch": self.epoch, "hours": self.clock.hours(), **values}
         self.rows.append(row)
@@ -461,7 +461,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         try:
             if len(self.rows) == 1:
                 _keep_earlier(self._log)
-            is_there = self._log.exists()  # False: somebody has moved it
+            is_there = _has_content(self._log)  # False: somebody has moved it, or the disk was full
             if len(self.rows) > 1 and is_there and not _begins_with(self._log, self.rows[0]):
                 other, self._log, is_there = self._log, _free(self._log), False
                 _warn("%s is another timer's now; the log goes on as %s", other, self._log)
@@ -662,6 +662,7 @@ class _Fit(NamedTuple):
     part_before: str  # part of the clock that ran before it
     validates: bool  # False: it has no data to validate on
     is_kerass: bool  # model and callbacks before the timer are Keras's own
+    thread: int
     frame: FrameType | None  # None: a loop of one's own
 
     @classmethod
@@ -683,7 +684,7 @@ class _Fit(NamedTuple):
         modules += [getattr(item, "__module__", "keras") for item in own]
         is_kerass = all(module.partition(".")[0] in _KERAS for module in modules)
         validates = not frame or frame.f_locals.get("validation_data", True) is not None
-        return cls(part_before, validates, is_kerass, frame)
+        return cls(part_before, validates, is_kerass, threading.get_ident(), frame)
 
     def has_ended(self) -> bool:
         """Whether its frame has left the stack of its thread."""
@@ -692,10 +693,11 @@ class _Fit(NamedTuple):
             frame = frame.f_back
         if frame or self.frame is None:
             return False
-        try:
-            self.frame.clear()  # which Python refuses for one that another thread executes
-        except RuntimeError:
-            return False
+        if threading.get_ident() != self.thread:
+            try:
+                self.frame.clear()  # which Python refuses for one that its thread executes
+            except RuntimeError:
+                return False
         return True
 
 
@@ -743,7 +745,7 @@ def _reaches(value: float, threshold: float, sign: int) -> bool:
 def _direction(metric: str) -> str:
     """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
     words = re.findall("f1|[a-z]+", re.sub("([a-z0-9])([A-Z])", r"\1_\2", metric).lower())
-    turned = {"neg", "negative", "drop"} & {*words}  # scikit-learn's neg_log_loss; accuracy_drop
+    turned = re.match("(val_)?neg_|.*_drop$", metric)  # scikit-learn's neg_log_loss; accuracy_drop
     words = [word for word in words if word in _MAX | _MIN and not turned]
     words = [word for word in words if word != "top"] or words  # top1_err, error_top1
     modes = ["max" if word in _MAX else "min" for word in words]
@@ -788,8 +790,12 @@ def _begins_with(log: Path, row: Mapping[str, float]) -> bool:
 
 def _keep_earlier(log: Path) -> None:
     """Renames the log of an earlier run, which this one's would replace."""
-    if log.is_file() and log.stat().st_size:
+    if _has_content(log):
         log.rename(_free(log))
+
+
+def _has_content(log: Path) -> bool:
+    return log.is_file() and log.stat().st_size > 0
 
 
 def _free(log: Path) -> Path:

@@ -22,8 +22,8 @@ def split(model: tf.keras.Model) -> list[list[tf.keras.layers.Layer]]:
     names = {layer.name for layer in model.layers}
     stages = sum(f"stage{number}" in names for number in range(1, 10))
     if not stages or not any(hasattr(layer, "ends_stem") for layer in model.layers):
-        text = "has no stages or was loaded or cloned; ResNets and BERTs of `build` have parts"
-        raise ValueError(f"{model.name} {text}")
+        text = "has no stem and stages, or was loaded or cloned; ResNets and BERTs of `build` have"
+        raise ValueError(f"{model.name} {text} parts")
     parts: list[list[tf.keras.layers.Layer]] = [[] for _ in range(stages + 2)]
     number, ends = 0, {f"stage{number}" for number in range(1, stages)}
     # `model.layers` has each layer after those that it depends on.

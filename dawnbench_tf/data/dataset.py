@@ -177,8 +177,8 @@ class Data(Protocol):
         """
         raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
-    def sample(self, count: int = 0) -> tuple[slice, "Data"]:
-        """Returns a slice of `examples`, and the data set with only them.
+    def sample(self, count: int = 0) -> tuple[Any, "Data"]:
+        """Returns an index of `examples`, and the data set with only them.
 
         Images are evenly spaced, as files may be in the order of their classes.
 

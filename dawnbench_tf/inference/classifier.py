@@ -83,9 +83,8 @@ class Classifier:
         """
         if count < 1:
             raise ValueError(f"`count` should be at least 1. Received: count={count}")
-        return self._classes(
-            [image for path in files.paths(paths) for image in _images(path)], count
-        )
+        images = [image for path in files.paths(paths) for image in _images(path)]
+        return self._classes(images, count)
 
     def _classes(self, images: list[Path], count: int) -> Iterator[Classes]:
         damaged: list[str] = []
@@ -110,8 +109,7 @@ class Classifier:
             terminal.status("")
             for number, chosen, row in zip(turned, best, probabilities, strict=True):
                 names = [self.classes[i] for i in chosen]
-                shares = row[chosen].tolist()
-                yield Classes(str(block[number]), names, shares, turned[number])
+                yield Classes(str(block[number]), names, row[chosen].tolist(), turned[number])
         if damaged:
             more = f"; and {len(damaged) - 10:,} more" * (len(damaged) > 10)
             raise Refusal("; ".join(damaged[:10]) + more)

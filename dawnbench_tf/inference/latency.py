@@ -70,7 +70,6 @@ class Latencies(NamedTuple):
 
     def facts(self) -> dict[str, float]:
         """Returns the keys and values of the latency in an entry's misc."""
-        percentiles = {f"p{p}Ms": round(self.percentile(p) * 1e3, 6) for p in (50, 90, 99)}
         interval = self.interval()  # infinite for one call
         return {
             "passes": len(self.seconds),
@@ -78,7 +77,7 @@ class Latencies(NamedTuple):
             "warmUpSteady": self.steady,
             **({"confidenceMs": round(interval * 1e3, 6)} if math.isfinite(interval) else {}),
             "loopOverheadMs": round(self.overhead * 1e3, 6),
-            **percentiles,
+            **{f"p{p}Ms": round(self.percentile(p) * 1e3, 6) for p in (50, 90, 99)},
         }
 
     @property

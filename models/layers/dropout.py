@@ -70,9 +70,8 @@ class Dropout(tf.keras.layers.Layer):
             return inputs
         sizes = tf.unstack(tf.shape(inputs))
         shape = tf.stack([1 if axis in self.shared else n for axis, n in enumerate(sizes)])
-        dropped = min(
-            round(self.rate * _LEVELS), _LEVELS - 1
-        )  # of the 2^16 possible numbers, the lowest ones
+        # Of the 2^16 possible numbers the lowest ones are dropped.
+        dropped = min(round(self.rate * _LEVELS), _LEVELS - 1)
         kept = tf.cast(_uint16(shape, self.draws.next()) >= dropped, inputs.dtype)
         kept.set_shape([1 if axis in self.shared else n for axis, n in enumerate(inputs.shape)])
         return inputs * (kept * tf.cast(_LEVELS / (_LEVELS - dropped), inputs.dtype))

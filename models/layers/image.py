@@ -177,11 +177,11 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
     N is the number of values in the global batch.
 
     Raises:
-      ValueError: inputs with a mask, which the statistics would not follow.
+      ValueError: inputs with a mask in training, which the statistics would not follow.
     """
 
     def call(self, inputs: tf.Tensor, training: bool = False, mask: Any = None) -> tf.Tensor:
-        if mask is not None:
+        if mask is not None and training and self.trainable:
             raise ValueError("`mask` should be None; Keras's BatchNormalization takes one")
         if not (training and self.trainable) or getattr(self, "fused", False):
             return super().call(inputs, training=training)

@@ -9,6 +9,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
+from dawnbench_tf.data.images import splits
 from dawnbench_tf.inference import latency, runtime_choice, runtimes
 from dawnbench_tf.inference.runtime_choice import Candidate
 from dawnbench_tf.inference.serving import Runtime
@@ -144,6 +145,11 @@ def test_images_of_a_sample_and_for_calibration_are_evenly_spaced():
     chosen, sampled = data.sample()
     assert np.array_equal(sampled.splits.test.labels, labels[chosen]) and len(labels[chosen]) == 200
     assert np.array_equal(sampled.examples()[1][0], data.examples()[chosen][1][0])
+    ordered = splits.in_memory(np.zeros((1000, 1, 1, 3), np.uint8), np.repeat(np.arange(10), 100))
+    for count in (300, 600, 1000, 2000):
+        chosen, part = ordered.spaced(count)
+        assert np.bincount(part.labels).tolist() == [min(count, 1000) / 10] * 10
+        assert np.array_equal(part.labels, ordered.labels[chosen])
     calibration = data.training_as_test(100).splits.test
     assert np.array_equal(calibration.labels, data.splits.train.labels[::10])
 

@@ -122,7 +122,7 @@ class ImageData(Data):
     def training_as_test(self, count: int) -> "ImageData":
         return self._tested_on(self.splits.train.spaced(count)[1])
 
-    def sample(self, count: int = 0) -> tuple[slice, "ImageData"]:
+    def sample(self, count: int = 0) -> tuple[np.ndarray, "ImageData"]:
         chosen, split = self.splits.test.spaced(count or SAMPLE)
         return chosen, self._tested_on(split)
 
@@ -197,9 +197,8 @@ class ImageData(Data):
             files.write_whole(folder / TEST_IMAGES, names)
 
     def check_saved(self, folder: Path) -> None:
-        path = folder / CLASSES
         if self.recipe.whole_task.is_own and not self.recipe.synthetic:
-            saved, names = files.read_json(path), self._names()
+            saved, names = files.read_json(folder / CLASSES), self._names()
             different = [key for key in names if saved.get(key) != names[key]]
             if different:
                 text = f"holds other {different[0]} than {folder} was trained on"

@@ -35,16 +35,12 @@ class Split(NamedTuple):
         held = tf.convert_to_tensor(self.held)
         return tf.gather(held, indices % held.shape[0])
 
-    def first(self, count: int) -> "Split":
-        """Returns the split with only its first `count` examples."""
-        return self._replace(labels=self.labels[:count], names=self.names[:count])
-
-    def spaced(self, count: int) -> tuple[slice, "Split"]:
-        """Returns a slice of at most `count` examples, and the split with only them."""
+    def spaced(self, count: int) -> tuple[np.ndarray, "Split"]:
+        """Returns the indices of at most `count` examples, and the split with only them."""
         # They are evenly spaced, as files may be in the order of their classes.
-        every = max(1, len(self.labels) // count)
-        chosen = slice(0, every * count, every)
-        return chosen, self.take(np.arange(len(self.labels))[chosen])
+        total = len(self.labels)
+        chosen = np.arange(min(count, total)) * total // min(count, total)
+        return chosen, self.take(chosen)
 
     def take(self, indices: np.ndarray) -> "Split":
         """Returns the split with only the examples of the given indices, in their order."""
@@ -82,7 +78,8 @@ class Splits(NamedTuple):
             text = f"leaves no training example of class {lost[0]}; lower it, or mix the classes"
             refuse("held_out", count, text)
         images, labels = self.train.images(slice(left, None)), self.train.labels[left:]
-        return self._replace(train=self.train.first(left), held_out=in_memory(images, labels))
+        train = self.train._replace(labels=self.train.labels[:left], names=self.train.names[:left])
+        return self._replace(train=train, held_out=in_memory(images, labels))
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:

@@ -98,16 +98,16 @@ class SingleImages(Sequence[Example]):
     `prepare` is a function from indices (b,) to inputs (b, h, w, c).
     """
 
-    def __init__(self, prepare: Callable[[np.ndarray], np.ndarray], indices: range):
+    def __init__(self, prepare: Callable[[np.ndarray], np.ndarray], indices: Sequence[int]):
         self._prepare, self._indices = prepare, indices
         self._block, self._images = -1, np.empty(0)
 
     def __len__(self) -> int:
         return len(self._indices)
 
-    def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, SingleImages
-        if isinstance(index, slice):
-            return SingleImages(self._prepare, self._indices[index])
+    def __getitem__(self, index: Any) -> Any:  # an Example; for a slice or indices, SingleImages
+        if isinstance(index, slice | np.ndarray):
+            return SingleImages(self._prepare, np.array(self._indices)[index].tolist())
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK

@@ -266,7 +266,8 @@ def test_whitening_adapts_to_finite_images_of_its_layout_alone():
 
 def test_batch_normalization_takes_no_mask():
     with pytest.raises(ValueError, match="`mask` should be None; Keras's BatchNormalization"):
-        image.BatchNormalization()(tf.ones([2, 3, 4]), mask=tf.ones([2, 3], bool))
+        image.BatchNormalization()(tf.ones([2, 3, 4]), training=True, mask=tf.ones([2, 3], bool))
+    image.BatchNormalization()(tf.ones([2, 3, 4]), mask=tf.ones([2, 3], bool))
 
 
 def test_before_adapt_whitening_copies_pixels():
