@@ -79,5 +79,5 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
 
 
 FAMILY = Family(
-    body, head=_head, smallest_side=lambda args: 2 ** len(args.get("widths", "123")) + 1
+    body, head=_head, smallest_side=lambda args: 2 ** len(args.get("widths", (64, 256, 256))) + 1
 )

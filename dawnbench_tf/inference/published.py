@@ -55,8 +55,8 @@ def _load_classifier(model: str, weights: Path, task: str, data_dir: str, name: 
         SingleImages(partial(prepare, split, row, recipe.test_side), range(len(split.labels)))
         for split in (splits.test, source)
     )
-    every = max(1, len(calibration) // CALIBRATION)
-    served = Served(build, examples, calibration[::every][:CALIBRATION], fixed_shape=True)
+    chosen, _ = source.spaced(CALIBRATION)
+    served = Served(build, examples, calibration[chosen], fixed_shape=True)
     facts = _facts(data, weights)
     facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side, TASKS[task].jpegs)}
     if source is splits.test:
