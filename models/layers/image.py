@@ -5,6 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import ops
+from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from . import broadcast
 from .dropout import create_counter
@@ -183,7 +185,9 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
     def call(self, inputs: tf.Tensor, training: bool = False, mask: Any = None) -> tf.Tensor:
         if mask is not None and training and self.trainable:
             raise ValueError("`mask` should be None; Keras's BatchNormalization takes one")
-        if not (training and self.trainable) or getattr(self, "fused", False):
+        if training and self.trainable and getattr(self, "fused", False):
+            return self._call_fused(inputs)
+        if not (training and self.trainable):
             return super().call(inputs, training=training)
         # Keras sets moving variance = momentum x old + (1 - momentum) x biased variance. The
         # second term alone is corrected.
@@ -195,6 +199,17 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
         count = replicas * tf.size(inputs) / tf.size(kept)  # values per channel
         self.moving_variance.assign(kept + added * tf.cast(_bessel(count), added.dtype))
         return outputs
+
+    def _call_fused(self, inputs: tf.Tensor) -> tf.Tensor:
+        if not GraphOrParentsInXlaContext(ops.get_default_graph()):
+            return super().call(inputs, training=True)
+        # XLA's variance, E[x²] - E[x]², cancels where the mean is large. A pixel of each channel is
+        # near the mean, and what is subtracted from a whole channel changes no output.
+        wide = broadcast.widen(inputs)
+        pixel = tf.stop_gradient(wide[:1, :1, :1] if self.axis == [3] else wide[:1, :, :1, :1])
+        outputs = self._fused_batch_norm(wide - pixel, None, training=True)  # `call` would round
+        self.moving_mean.assign_add((1 - self.momentum) * tf.reshape(pixel, [-1]))
+        return tf.cast(outputs, inputs.dtype)
 
 
 @register

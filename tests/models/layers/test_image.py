@@ -199,6 +199,27 @@ def test_the_moving_variance_is_unbiased_in_every_implementation(form):
     np.testing.assert_array_equal(outputs, expected)
 
 
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_under_xla_a_mean_of_1000_deviations_costs_no_digits(axis):
+    def step(layer, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            outputs = layer(x, training=True)
+        return outputs, tape.gradient(outputs, x, tf.cast(upstream, x.dtype))
+
+    x, upstream = 1000 + np.moveaxis(IMAGES, -1, axis), RNG.normal(size=IMAGES.shape)
+    upstream = np.moveaxis(upstream, -1, axis)
+    layer = image.BatchNormalization(axis=axis, momentum=0.9)
+    ours = tf.function(step, jit_compile=True)(layer, tf.constant(x))
+    exact = tf.keras.layers.BatchNormalization(axis=axis, dtype="float64")
+    for own, expected in zip(ours, step(exact, tf.constant(x, "float64")), strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-4)
+    axes = (0, 1, 2) if axis == -1 else (0, 2, 3)
+    np.testing.assert_allclose(layer.moving_mean, 0.1 * x.mean(axes, "d"), rtol=1e-6)
+    unbiased = x.astype("d").var(axes, ddof=1)
+    np.testing.assert_allclose(layer.moving_variance, 0.9 + 0.1 * unbiased, rtol=1e-5)
+
+
 def test_a_frozen_batch_norm_keeps_its_statistics():
     layer = image.BatchNormalization(synchronized=True, trainable=False)
     layer(IMAGES, training=True)
