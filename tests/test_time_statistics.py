@@ -74,17 +74,39 @@ def test_few_runs_are_not_ranked():
 
 
 def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
-    values = np.random.default_rng(1).normal(100, 10, 40)
-    ours = time_statistics.bootstrap(values, np.mean)
-    theirs = stats.bootstrap((values,), np.mean, method="percentile", rng=2).confidence_interval
+    values = np.random.default_rng(1).normal(100, 10, 41)
+    ours = time_statistics.median_interval(whole(*values))
+    theirs = stats.bootstrap((values,), np.median, method="percentile", rng=2).confidence_interval
     assert ours == pytest.approx(tuple(theirs), abs=0.5)
-    assert time_statistics.bootstrap([1.0, 2.0, 3.0, INF, INF], np.median)[1] == INF
-    assert time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0], np.mean) is None
+    assert time_statistics.median_interval(whole(1.0, 2.0, 3.0, INF, INF))[1] == INF
     # Of 1,001 values 2.5 % are 25.025, and 97.5 % are 975.975.
     assert time_statistics._percentile_interval(np.arange(1, 1002.0)) == (26, 976)
     assert time_statistics._percentile_interval(np.full(9, math.nan)) is None
-    with pytest.raises(ValueError, match="`values` should be numbers"):
-        time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0, math.nan], np.mean)
+
+
+def test_the_interval_of_a_mean_is_student_s_and_holds_it_in_95_of_100_samples():
+    values = np.random.default_rng(1).normal(100, 10, (2000, 5))
+    expected = stats.t.interval(0.95, 4, values[0].mean(), stats.sem(values[0]))
+    intervals = np.array([time_statistics.mean_interval(row) for row in values])
+    assert intervals[0] == pytest.approx(expected)
+    hits = (intervals[:, 0] < 100) & (intervals[:, 1] > 100)
+    assert hits.mean() == pytest.approx(0.95, abs=0.02)
+    assert time_statistics.mean_interval([2.0, 2.0]) == (2, 2)
+    assert time_statistics.mean_interval([2.0]) is None
+    for variation, trials in ((0.01, 3), (0.038, 5), (0.1, 18)):  # the first whose half is 5 %
+        halves = [variation * stats.t.ppf(0.975, n - 1) / n**0.5 for n in (trials - 1, trials)]
+        assert halves[0] > 0.05 >= halves[1]
+        assert time_statistics.trials_for_mean(variation) == trials
+
+
+def test_crashes_that_outnumber_the_others_leave_the_median_unknown():
+    crashed = np.arange(5) >= 2
+    unknown = time_statistics.middle(Times([10.0, 11.0, *[200.0] * 3], crashed))
+    assert np.isnan(unknown).all()
+    assert time_statistics.middle(Times([10.0, 11.0, *[2.0] * 3], crashed)) == (10, 11)
+    first, second = time_statistics.middle(Times([1.0, 2.0, 3.0, 3.0], np.arange(4) >= 2))
+    assert first == 2 and math.isnan(second)
+    assert time_statistics.middle(Times([10.0, INF, *[20.0] * 3], crashed)) == (INF, INF)
 
 
 def test_a_crashed_run_is_censored_in_the_median():
@@ -155,8 +177,9 @@ def test_the_middle_times_are_where_scipy_s_survival_passes_a_half():
         survival = stats.ecdf(data).sf
         shares = survival.probabilities.round(9)
         first, second = (survival.quantiles[s] for s in (shares <= 0.5, shares < 0.5))
-        wanted = min(first, default=INF), min(second, default=INF)
-        assert time_statistics.middle(Times(times, censored)) == wanted
+        never = INF if np.isinf(times).any() else math.nan
+        wanted = [min(first, default=never), min(second, default=never)]
+        np.testing.assert_equal(time_statistics.middle(Times(times, censored)), wanted)
 
 
 def test_what_is_no_time_is_refused():

@@ -67,7 +67,7 @@ def _draw_bars(axes: Axes, rows: list[Summary], results: Results, **labels: Any)
         _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
             text = "did not converge"
-            if math.isfinite(row.middle_seconds[0]):
+            if not math.isinf(row.middle_seconds[0]):
                 text = f"median {findings.format_median(row.middle_seconds)}"
             text += f"\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
@@ -220,19 +220,20 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     cost, efficiency = figure.subplots(1, 2)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
-    costs = [row.usd if priced else (row.devices or 1) * row.median_seconds / scale for row in rows]
-    _draw_points(cost, rows, [value or 0.0 for value in costs])
+    costs = [row.devices and row.devices * row.median_seconds / scale for row in rows]
+    _draw_points(cost, rows, [row.usd for row in rows] if priced else costs)
     label = "USD to the threshold" if priced else f"device-{unit} to the threshold"
     _label_axes(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
     positions = np.arange(len(rows))
     shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]
-    efficiency.bar(positions - 0.2, shares, 0.4, color=BLUE, label="throughput, share of the ideal")
-    talk = [row.communication or 0.0 for row in rows]
-    efficiency.bar(positions + 0.2, talk, 0.4, color=RED, label="communication in a step, at most")
-    for position, share, part in zip(positions, shares, talk, strict=True):
-        efficiency.text(position - 0.2, share, f"{share:.0%}", ha="center", va="bottom")
-        if part:
-            efficiency.text(position + 0.2, part, f"{part:.0%}", ha="center", va="bottom")
+    for offset, color, heights, label in (
+        (-0.2, BLUE, shares, "throughput, share of the ideal"),
+        (0.2, RED, [row.communication or 0.0 for row in rows], "communication in a step, at most"),
+    ):
+        efficiency.bar(positions + offset, heights, 0.4, color=color, label=label)
+        for position, height in zip(positions + offset, heights, strict=True):
+            if height:  # else unknown
+                efficiency.text(position, height, f"{height:.0%}", ha="center", va="bottom")
     efficiency.set_xticks(positions, [row.setting for row in rows])
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -49,35 +50,41 @@ def _goal(results: Results, threshold: float) -> str:
 
 def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     goal = _goal(results, rows[0].threshold)
-    if all(math.isinf(row.median_seconds) for row in rows):
-        return [f"At {goal} no setting has a median: no more than half of its runs reach it."]
+    if not any(math.isfinite(row.median_seconds) for row in rows):
+        crashed = ", or too many crashed" * any(math.isnan(row.median_seconds) for row in rows)
+        return [
+            f"At {goal} no setting has a median: no more than half of its runs reach it{crashed}."
+        ]
     if len(rows) == 1:
         return []
     ranked = [row for row in rows if row.runs >= time_statistics.ENOUGH]
-    best = min(ranked, key=lambda row: row.median_seconds, default=rows[0])
-    if len(ranked) < 2 or ranked[0] is not rows[0] or math.isinf(best.median_seconds):
+    finite = [row for row in ranked if math.isfinite(row.median_seconds)]
+    best = min(finite, key=lambda row: row.median_seconds, default=rows[0])
+    if len(ranked) < 2 or ranked[0] is not rows[0] or not finite:
         ranked = []
     took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows if row not in ranked)
     too_few = [f"To {goal}: {took}. {TOO_FEW}."] if took else []
     if not ranked:
         return too_few
-    significant = best.p_value is not None and best.p_value < 1 - time_statistics.LEVEL
     text = f"The shortest median to {goal} is that of {best.setting}: "
     text += in_units(best.median_seconds)
     if best.speed_up:
         limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
-    if best is not rows[0] and not significant:
+    # The best of several is best by chance, too: its p-value is multiplied (Bonferroni).
+    if best.p_value is not None and best.p_value * (len(ranked) - 1) >= 1 - time_statistics.LEVEL:
         text += "; the difference is not significant"
+        text += f" for the best of {len(ranked) - 1}" * (len(ranked) > 2)
     lines = [f"{text}."]
-    if best.faster is not None and best.trials_needed is not None:
+    if best.faster is not None:
         text = f"A run of {best.setting} takes less time than one of {rows[0].setting} with "
-        text += f"probability {best.faster:.2f} (p = {best.p_value:.2g})"
-        lines.append(f"{text}; {trials_phrase(best.trials_needed)}.")
-    never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
-    if never:
-        names = "; ".join(never)
-        lines.append(f"No more than half of the runs reach {goal} with: {names}.")
+        lines.append(f"{text}probability {best.faster:.2f}, {certainty(best)}.")
+    for unknown, text in (
+        (math.isinf, f"No more than half of the runs reach {goal} with"),
+        (math.isnan, "Runs that crashed, or ended before it, leave the median unknown with"),
+    ):
+        if names := "; ".join(row.setting for row in rows if unknown(row.median_seconds)):
+            lines.append(f"{text}: {names}.")
     return lines + too_few
 
 
@@ -88,16 +95,19 @@ def format_range(row: Summary) -> str:
     """Formats the least and the most time of the runs that reached the threshold, and how many."""
     count = f"({row.reached} of {row.runs} runs)"
     if not row.range_seconds:
-        return f"never {count}"
+        return f"{format_median(row.middle_seconds)} {count}"
     times = dict.fromkeys(map(in_units, row.range_seconds))
     return f"{' to '.join(times)} {count}"
 
 
-def trials_phrase(trials: float) -> str:
-    """Says how many trials tell two settings apart."""
+def certainty(versus: Any) -> str:
+    """Returns the p-value of a comparison and, above 5 %, how many trials tell the two apart."""
+    text, trials = f"p = {versus.p_value:.2g}", versus.trials_needed
+    if versus.p_value < 1 - time_statistics.LEVEL:
+        return text
     if math.isinf(trials):
-        return "neither is faster in these runs"
-    return f"{trials:g} trials of each tell the two apart (power 0.8)"
+        return f"{text}; neither is faster in these runs"
+    return f"{text}; {trials:g} trials of each tell the two apart (power 0.8)"
 
 
 def _describe_composition(results: Results, threshold: float) -> list[str]:
@@ -155,9 +165,12 @@ def format_interval(
 
 def _describe_spread(results: Results) -> list[str]:
     setting, row = results.settings[0], results.highest[0]
-    low, high = row.share
-    share = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
-    lines = [f"{share} (95 %: {low:.0%} to {high:.0%} of runs would)."]
+    text = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
+    if row.share:
+        low, high = row.share
+        without = ", by those that did not crash" * (row.finished < row.runs)
+        text += f" (95 %: {low:.0%} to {high:.0%} of runs would{without})"
+    lines = [f"{text}."]
     if row.mean_seconds is None:
         return lines
     if row.runs < time_statistics.ENOUGH:
@@ -216,7 +229,7 @@ def _describe_generalization(results: Results) -> list[str]:
         pairs = summaries.held_out_pairs(setting)
         if len(pairs) > 1:
             gaps = np.array([test - fresh for test, fresh in pairs])
-            interval = time_statistics.bootstrap(gaps, np.mean)
+            interval = time_statistics.mean_interval(gaps)
             limits = "95 %: {:+.2f} to {:+.2f}, ".format(*interval) if interval else ""
             lines.append(
                 f"{setting.name}: test score minus held-out score {np.mean(gaps):+.2f} "
@@ -230,14 +243,15 @@ def _describe_latency(results: Results) -> list[str]:
     for setting in results.settings:
         latencies = setting.figures("latency_ms")
         if len(latencies):
-            runtime = next(o.facts["runtime"] for o in setting.outcomes if "runtime" in o.facts)
-            lines.append(f"{setting.name} answers in {np.median(latencies):.3g} ms ({runtime}).")
+            names = [o.facts["runtime"] for o in setting.outcomes if "runtime" in o.facts]
+            runtimes = ", ".join(dict.fromkeys(names))
+            lines.append(f"{setting.name} answers in {np.median(latencies):.3g} ms ({runtimes}).")
     return lines
 
 
 def format_median(middle: time_statistics.Interval) -> str:
-    """Formats the median of two middle times; ">=" the first if only the second is infinite."""
+    """Formats the median of two middle times; ">=" the first if only the second is not finite."""
     low, high = middle
-    if math.isinf(high) and math.isfinite(low):
+    if math.isfinite(low) and not math.isfinite(high):
         return f">={in_units(low)}"
-    return in_units((low + high) / 2)
+    return "unknown" if math.isnan(low) else in_units((low + high) / 2)

@@ -72,12 +72,13 @@ def format_text(results: Results) -> str:
 
 def _table(results: Results, threshold: float) -> Iterator[str]:
     rows = results.by_threshold[threshold]
-    width = min(30, max(cell_len(row.setting) for row in rows))  # the lines fit 80 columns
+    names = ["setting", *(row.setting for row in rows)]
+    width = min(30, max(map(cell_len, names)))  # the lines fit 80 columns
     usd = "       USD" * any(row.usd for row in rows)
     yield f"To {results.metric} {threshold:g}:"
     yield f"{'setting':{width}} reached       median  speed-up  epochs{usd}"
     for row in rows:
-        never = math.isinf(row.median_seconds)
+        never = not math.isfinite(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
         usd = f"{terminal.dollars(row.usd):>10}" if row.usd is not None and not never else ""
         epochs = "-" if never else f"{row.epochs:.3g}"
@@ -200,7 +201,7 @@ def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
     value = getattr(row, name)
     if name == "reached":
         return f"{row.reached} of {row.runs}"
-    if value is None or value == math.inf:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return format(value, form) if isinstance(form, str) else form(value)
 
@@ -270,7 +271,7 @@ def _compare_setting(
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{findings.format_interval(versus.speed_up_interval)}."
-    if versus.faster is None or versus.trials_needed is None:
+    if versus.faster is None:
         return f"{text} All runs of one side crashed, so its time is unknown."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
-    return f"{text}, p = {versus.p_value:.2g}; {findings.trials_phrase(versus.trials_needed)}."
+    return f"{text}, {findings.certainty(versus)}."

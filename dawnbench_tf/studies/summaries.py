@@ -116,6 +116,7 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     for setting in settings:
         times, runs = setting.times(threshold), len(setting.outcomes)
         reached, middle = times.reached, time_statistics.middle(times)
+        finished = runs - int(times.censored.sum())
         best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
         prices = (outcome.facts.get("costPerHour") for outcome in setting.outcomes)
         price = next(filter(None, prices), None)
@@ -126,14 +127,16 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             threshold=threshold,
             runs=runs,
             reached=len(reached),
-            share=time_statistics.wilson(len(reached), runs),  # of runs that reach it
+            finished=finished,  # runs that reached it or ended without it: no crash
+            share=time_statistics.wilson(len(reached), finished) if finished else None,  # of those
             ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
             range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
-            middle_seconds=middle,  # the two middle times; the second is inf if half miss it
+            middle_seconds=middle,  # the two middle times; the second is inf if half miss it, and
+            # both times are nan if crashes leave them unknown
             median_seconds=sum(middle) / 2,
             median_interval=time_statistics.median_interval(times),
             mean_seconds=_statistic(np.mean, reached),  # of runs that reached it, as the next two
-            mean_interval=time_statistics.bootstrap(reached, np.mean),
+            mean_interval=time_statistics.mean_interval(reached),
             variation=_statistic(stats.variation, reached, 2, ddof=1),
             epochs=time_statistics.median(setting.times(threshold, "epoch")),
             best_mean=_statistic(np.mean, best),  # mean over runs of the best score
@@ -158,8 +161,8 @@ def composition(
     # Coleman et al. 2017, 3.2.
     # Returns name of the setting -> speed-up of each factor alone over the baseline; the speed-up
     # of all, 0 if together they do not reach the threshold; the interval of its share of the
-    # product. None unless the study has two factors or more of two levels each and the baseline
-    # reaches the threshold.
+    # product. None unless the study has two factors or more of two levels each, the baseline
+    # reaches the threshold, and crashes leave no median unknown.
     if len(study.factors) < 2 or any(len(factor.levels) != 2 for factor in study.factors):
         return None
     by_labels = {setting.labels: setting for setting in settings}
@@ -172,7 +175,7 @@ def composition(
     times = {labels: by_labels[labels].times(threshold) for labels in (on, *alone, off)}
     medians = {labels: time_statistics.median(sample) for labels, sample in times.items()}
     base = medians[off]
-    if not math.isfinite(base):
+    if not math.isfinite(base) or any(map(math.isnan, medians.values())):
         return None
     single = {by_labels[labels].name: base / medians[labels] for labels in alone}
 

@@ -45,6 +45,47 @@ def test_five_runs_of_each_are_ranked(tmp_path):
     assert "takes less time than one of batch size 32 with probability 0.80" in text
 
 
+def test_crashed_runs_are_no_misses(tmp_path):
+    def outcome(run):
+        crashes = run.labels == ("64",) or run.seed > 2
+        status = outcomes.CRASHED if crashes else outcomes.REACHED
+        return samples.outcome(run.labels, run.seed, 10.0 + run.seed, status)
+
+    samples.write(tmp_path / "a", samples.study(trials=5), outcome)
+    results = reports.load(tmp_path / "a")
+    text = " ".join(reports.format_text(results).split())
+    assert "that of batch size 32: 12.0 s." in text and "not significant" not in text
+    assert "leave the median unknown with: batch size 64." in text
+    assert "batch size 64 0 of 5 unknown" in text and "never" not in text
+    first, second = results.highest
+    assert first.share == pytest.approx((0.4385, 1), abs=1e-4) and second.share is None  # 3 of 3
+    headings, (_, cells) = reports.tabulate(results.highest)
+    assert cells[headings.index("median time")] == "unknown"
+    assert not {"nan", "inf"} & set(cells)
+    assert reports.values(results)["summaries"][1]["median_seconds"] is None
+    samples.write(tmp_path / "b", samples.study(factors=(), trials=5), lambda run: outcome(run))
+    spread = " ".join(findings.sentences(reports.load(tmp_path / "b")))
+    assert "3 of 5 runs reach top1Accuracy 98 (95 %: 44% to 100% of runs would, by those" in spread
+
+
+def test_the_best_of_several_settings_is_held_to_a_stricter_level(tmp_path):
+    levels = tuple(Level("", {"batch_size": size}) for size in (32, 64, 128, 256, 512, 1024, 16))
+
+    def text(count):
+        def outcome(run):
+            seconds = 10 + run.seed - (3.5 if run.labels == ("64",) else 0)
+            return samples.outcome(run.labels, run.seed, seconds)
+
+        study = samples.study(factors=(Factor("batch size", levels[:count]),), trials=5)
+        samples.write(tmp_path / str(count), study, outcome)
+        return " ".join(findings.sentences(reports.load(tmp_path / str(count))))
+
+    for count, words in ((2, ""), (7, "; the difference is not significant for the best of 6")):
+        pair = r"\. A run of batch size 64 takes less .* probability 0\.96, p = 0\.016\."
+        ranked = rf"1\.41 times as fast as batch size 32 \([^)]*\){words}{pair}"
+        assert re.search(ranked, text(count))
+
+
 def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path):
     for reached, median in enumerate(("never", ">=10.0 s", "15.0 s")):
 
@@ -221,7 +262,7 @@ def test_the_spread_of_one_setting(tmp_path):
     assert "5 of 5 runs reach top1Accuracy 98 (95 %: 57% to 100% of runs would)." in text
     assert re.search(r"median 20\.0 s \(95 %: .*\), mean 20\.0 s \(95 %: ", text)
     # sqrt(2.5) / 4 = 39.5 %; (1.96 x 39.5 / 5)^2 trials.
-    assert "Coefficient of variation 39.5%: 241 trials give the mean to 5 %." in text
+    assert "Coefficient of variation 39.5%: 243 trials give the mean to 5 %." in text
     assert text.endswith("Epochs to it vary by 39.5%, the time of an epoch by 0.0%.")
 
     def outcome(run):
