@@ -117,7 +117,7 @@ def main(options: Options, arguments: list[str]) -> int:
         _carry_out(study, options, folder)
         return report(options, [folder])
     study, plan = _in_time(study, options, folder)
-    planned = grid.plan(study)
+    planned = grid.plan(store.continued(folder, study))
     ended = store.read_outcomes(folder, planned, options.retry)
     for run in planned:
         if run.name not in ended:
@@ -205,8 +205,7 @@ def _in_time(
     begin = time.monotonic()
     plan = plans.make(grid.plan(study), options.estimate, bool(options.launch))
     left = options.minutes * 60 - (time.monotonic() - begin)
-    jobs = options.jobs if options.launch else 1  # runs on one machine share it
-    study, plan, left_out = plans.fit(study, plan, left * jobs)
+    study, plan, left_out = plans.fit(study, plan, left)
     terminal.say(f"in {options.minutes:g} minutes: {left_out or 'all of the study'}")
     return study, plan
 
@@ -309,13 +308,13 @@ def _read_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
         raise Refusal("report: should be followed by the folder of a study, or of two")
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
-    end = names[-1]
     if studies[1:]:  # told apart by their folders: both may be of one study
         names = names if names[0] != names[1] else [*map(str, folders)]
         pairs = zip(studies, names, strict=True)
         studies = [r._replace(study=replace(r.study, name=name)) for r, name in pairs]
     lines = reports.compare_studies(studies[0], studies[1], names) if studies[1:] else []
-    return studies, lines, folders[0] / (f"versus-{end}.html" if lines else REPORT_PAGE)
+    versus = f"versus-{files.hyphenated(names[-1])}.html"
+    return studies, lines, folders[0] / (versus if lines else REPORT_PAGE)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_pa
     assert listed[2].startswith("baseline/seed-2 --recipe=digits/resnet8 --cost_per_hour=36")
     assert last == "3 runs, 0 finished before"
     # The recipe's evidence: 17.7 s each on the clock; the price is of the wall time.
-    assert plan.startswith("plan: 3 runs, 0.01 hours on the clock; by the recipes' evidence")
+    assert plan.startswith("plan: 3 runs, 54 s on the clock; by the recipes' evidence")
     assert max(map(len, ended.stdout.splitlines()[3:])) <= 80  # after the commands
 
 
@@ -94,6 +94,10 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     rates = grid.Factor("rate", (grid.Level("", {"learning_rate": 0.1}),))
     other, _ = study._in_time(replace(trials, factors=(rates,)), options, tmp_path / "s")
     assert other.factors == (rates,)  # another grid, which the folder then refuses
+    monkeypatch.setattr(study.flags, "replacements", lambda settings: {})
+    options = study.Options(dry_run=True, run=RunOptions(output_dir=str(tmp_path / "s")))
+    with pytest.raises(Refusal, match="holds study trials with name=trials"):
+        study.main(options, ["optimizer"])
 
 
 def test_the_price_of_an_instance_is_the_study_s_and_an_unknown_one_refused():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 from dawnbench_tf import files, recipes
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import Credits, RunOptions
+from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import (
     PlainSettings,
@@ -63,18 +64,20 @@ class Study:
     latency: bool = False  # whether `infer` times each trained model as well
     figure: str = "times"  # a key of figures.FIGURES
     source: str = ""  # figure or section of the paper that it repeats
-    modules: Mapping[str, Any] = field(default_factory=dict)  # values of recipes of Python modules
+    modules: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # values of modules' and files' recipes
 
     def with_modules(self) -> "Study":
-        """Returns the study with its recipes of modules recorded, which `plan` needs."""
+        """Returns the study with its recipes of modules and files recorded, which `plan` needs."""
         levels = [level.settings for factor in self.factors for level in factor.levels]
         names = [self.recipe, *(settings.get("recipe") for settings in (self.settings, *levels))]
-        named = [name for name in names if isinstance(name, str) and ":" in name]
+        named = [n for n in names if isinstance(n, str) and (":" in n or recipe_files.is_path(n))]
         return replace(self, modules={name: recipes.get(name).values() for name in named})
 
     def get(self, name: str, **changes: Any) -> Recipe:
         """Returns a recipe as `recipes.get` does, but imports no module: whose study is it?"""
-        if ":" not in name:
+        if name not in self.modules and ":" not in name:
             return recipes.get(name, **changes)
         if name not in self.modules:
             text = "is of a module, and study.json does not record it"
@@ -281,7 +284,8 @@ def _plan_run(
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
     values = settings | {"jit_compile": settings.get("jit_compile", False)}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
-    setting = "_".join(filter(None, map(files.hyphenated, labels))) or "baseline"
+    names = (files.hyphenated(label.replace("e+", "e")) for label in labels)  # 1e+30 is 1e30
+    setting = "_".join(filter(None, names)) or "baseline"
     if len(setting.encode()) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} bytes at most"
         raise Refusal(f"{setting[:40]}...: {expected}")

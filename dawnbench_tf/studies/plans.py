@@ -84,10 +84,10 @@ class Plan(NamedTuple):
             lines.append(f"... and {len(self.settings) - _ROWS} more settings")
         clock, wall = self._sum("clock_seconds"), self.seconds
         most = "at most " * any(row.at_most for row in self.settings)
-        time = "unknown time" if clock is None else f"{most}{clock / 3600:,.2f} hours on the clock"
+        time = "unknown time" if clock is None else f"{most}{duration(clock)} on the clock"
         if wall is not None:
             cost = "" if self.usd is None else f", {dollars(self.usd)}"
-            time = f"{most}{wall / 3600:,.2f} hours{cost} of wall time"
+            time = f"{most}{duration(wall)}{cost} of wall time"
         lines.append(f"plan: {counted(self.runs, 'run')}, {time}; {self.source}")
         return "\n".join(lines)
 
@@ -155,7 +155,8 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}
     for row in plan.settings:
         if row.seconds is None:
-            refuse("minutes", "", f"the steps of {row.name} were not timed; set trials and levels")
+            text = f"the steps of {row.name} were not timed, as with --launch and --noestimate"
+            refuse("minutes", "", f"{text}; set trials and levels")
     # A report ranks settings from ENOUGH trials on. If these do not fit and there is one factor,
     # its slowest levels are left out, of equally slow ones the last. The baseline, the level that
     # is the recipe as it is, and two levels at least stay. Then the number of trials falls.

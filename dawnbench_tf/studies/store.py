@@ -25,22 +25,29 @@ STUDY = "study.json"
 @contextmanager
 def claimed(folder: Path, study: Study) -> Iterator[Study]:
     """Claims a folder for a study, and holds its lock during the body. Raises Refusal."""
-    # Yields the study to run: the given one, with at least the trials that the folder's study has.
+    # Yields the study to run, see `continued`.
     path = folder / STUDY
     if folder.is_dir() and not path.exists() and any(n.name != ".lock" for n in folder.iterdir()):
         text = "holds other files and no study; name a new or an empty folder"
         raise Refusal(f"--output_dir={folder}: {text}")
     files.make_folder(folder)
     with files.locked(folder, "another process carries out the study in it; wait for its end"):
-        if path.exists():
-            earlier = read(folder)
-            trials = max(study.trials, earlier.trials)
-            study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
-            if other := _difference(earlier.values(), study.values()):
-                text = f"holds study {earlier.name} with {other}; name another folder"
-                raise Refusal(f"--output_dir={folder}: {text}")
+        study = continued(folder, study)
         files.write_json(path, study.values())
         yield study
+
+
+def continued(folder: Path, study: Study) -> Study:
+    """Returns the study with at least the trials of its folder's. Raises Refusal for another's."""
+    if not (folder / STUDY).exists():
+        return study
+    earlier = read(folder)
+    trials = max(study.trials, earlier.trials)
+    study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
+    if other := _difference(earlier.values(), study.values()):
+        text = f"holds study {earlier.name} with {other}; name another folder"
+        raise Refusal(f"--output_dir={folder}: {text}")
+    return study
 
 
 def _difference(theirs: Any, ours: Any, name: str = "") -> str:

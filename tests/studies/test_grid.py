@@ -6,7 +6,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import grid, rows
+from dawnbench_tf.studies import grid, rows, store
 from dawnbench_tf.studies.grid import Factor, Level, Study
 from tests.studies import samples
 
@@ -129,6 +129,19 @@ def test_lists_of_a_study_s_settings_are_planned_and_read_back():
     planned = grid.plan(study)
     assert planned[0].recipe.schedule.epochs == (0, 2, 30)
     assert grid.plan(Study.from_values(study.values())) == planned
+
+
+def test_a_recipe_file_that_changes_is_another_study_s(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text('base = "digits/resnet8"\n[settings]\nbatch_size = 96\n')
+    study = samples.study(recipe=str(path), factors=(), trials=1).with_modules()
+    with store.claimed(tmp_path / "a", study):
+        path.write_text('base = "digits/resnet8"\n[settings]\nbatch_size = 32\n')
+    with pytest.raises(Refusal, match=r"holds study sample with .*batch_size=96, not 32; name ano"):
+        with store.claimed(tmp_path / "a", study.with_modules()):
+            pass
+    path.unlink()
+    assert [run.recipe.batch_size for run in grid.plan(store.read(tmp_path / "a"))] == [96]
 
 
 def test_a_recipe_of_a_module_is_recorded_and_never_imported_to_be_read(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import recipes
+from dawnbench_tf import clock, recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, plans
 from dawnbench_tf.studies.grid import Factor, Level
@@ -38,7 +38,7 @@ def test_a_plan_has_runs_hours_and_dollars_of_timed_steps(timed):
     assert plan.runs == 2 and plan.seconds == pytest.approx(2 * each)
     assert plan.usd == pytest.approx(2 * each * 36 / 3600) and timed == ["resnet8_v1_pad"]
     assert plan.settings[0].clock_seconds == pytest.approx(6.5 - 1 + mean * 20 * 0.1)
-    text = "plan: 2 runs, 0.03 hours, $1.07 of wall time; by 20 steps timed on this machine"
+    text = "plan: 2 runs, 0:01:47, $1.07 of wall time; by 20 steps timed on this machine"
     assert text in str(plan) and max(map(len, str(plan).splitlines()[:-1])) <= 80
     assert str(plan).splitlines()[1].endswith("$1.07")  # of both runs, as "all"
     cloud = plans.make(planned(instance="p3.2xlarge", hardware="1 V100"))  # 3.06 USD an hour
@@ -76,8 +76,8 @@ def test_other_numbers_of_epochs_take_their_share_of_the_evidence_s_time():
     assert setting.clock_seconds == pytest.approx(300 * pace)
     # Imports and evaluations are in no evidence, so wall time and price are not known.
     assert plan.seconds is None and plan.usd is None and not setting.seconds
-    hours = 2 * 300 * pace / 3600
-    assert f"plan: 2 runs, at most {hours:.2f} hours on the clock; by the recipes' ev" in str(plan)
+    time = clock.duration(2 * 300 * pace)
+    assert f"plan: 2 runs, at most {time} on the clock; by the recipes' ev" in str(plan)
 
 
 def test_a_busy_machine_is_named(timed, monkeypatch):
