@@ -119,8 +119,7 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
 def collect(folders: list[Path]) -> list[Result]:
     """Returns the published results and those of the folders, marked as yours. Raises Refusal."""
     collected = results.dawnbench_results()
-    published = {_identity(result) for result in collected}
-    own_files = set()
+    measurements = {_measurement(result) for result in collected}
     for folder in folders:
         found_results, problems = results.read_tree(folder, misses=True)
         for line in problems:
@@ -128,21 +127,21 @@ def collect(folders: list[Path]) -> list[Result]:
         if not found_results and not problems:
             reason = "holds no entry; should hold DATASET/train/NAME.json or such"
             raise Refusal(f"{shown(folder)}: {reason}")
-        new = [r for r in found_results if _identity(r) not in published]
-        if len(new) < len(found_results):
-            count = len(found_results) - len(new)
-            terminal.say(f"left out: {count} of {shown(folder)}, published and ranked already")
-        for result in new:
-            file = os.path.realpath(result.file)
-            if file not in own_files:  # else the folder was named twice
-                own_files.add(file)
+        count = len(collected)
+        for result in found_results:
+            if _measurement(result) not in measurements:
+                measurements.add(_measurement(result))
                 collected.append(replace(result, mine=True))
+        if left := len(found_results) - (len(collected) - count):
+            terminal.say(f"left out: {left} of {shown(folder)}, ranked already")
     return collected
 
 
-def _identity(result: Result) -> tuple[Any, ...]:
-    """Returns all facts of a result; equal for copies of one entry."""
-    return tuple(getattr(result, name) for name in (*results.columns(), "stated"))
+def _measurement(result: Result) -> tuple[Any, ...]:
+    """Returns the measured figures and flaws; equal for copies of a run, packaged or not."""
+    latency = result.latency, result.usd, result.score
+    figures = result.curve if result.phase == "train" else latency
+    return result.dataset, result.phase, figures or result.file, result.flaws
 
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:

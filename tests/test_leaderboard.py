@@ -46,13 +46,16 @@ def test_a_program_gets_tables_and_a_refusal(tmp_path):
 
 
 def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
-    for name in ("first", "second"):
-        write(tmp_path / name, HEAD + "1\t0.001\t95\n")
+    for name, hours in (("first", 0.001), ("second", 0.002)):
+        write(tmp_path / name, f"{HEAD}1\t{hours}\t95\n")
+    # A copy, as `entries package` makes it, is the same run.
+    write(tmp_path / "packaged", HEAD + "1\t0.001\t95\n", timestamp="2020-01-01", author="I")
     folders = (tmp_path / "first", tmp_path / "first", tmp_path, tmp_path / "second")
     done = run(*folders, "--dataset=CIFAR10", "--top=1")
     assert done.stdout.count("in first would rank") == done.stdout.count("in second would") == 2
     rows = [line for line in done.stdout.splitlines() if line.startswith("*")]
     assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
+    assert f"left out: 2 of {tmp_path}, ranked already" in done.stderr
 
 
 def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):
@@ -87,7 +90,7 @@ def test_a_curve_far_below_the_threshold_is_not_upside_down(tmp_path, monkeypatc
 
 def test_runs_of_a_study_are_named_by_setting_and_seed(tmp_path):
     for seed in (0, 1):
-        write(tmp_path / f"study/batch_size=64/seed-{seed}/run", HEAD + "1\t0.001\t95\n")
+        write(tmp_path / f"study/batch_size=64/seed-{seed}/run", f"{HEAD}1\t{1 + seed}e-3\t95\n")
     done = run(tmp_path / "study", "--dataset=CIFAR10", "--top=2")
     for seed in (0, 1):
         assert f"your a b é in batch_size=64/seed-{seed} would rank {seed + 1} of 33" in done.stdout
