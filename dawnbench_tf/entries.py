@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def package(
 
     Args:
       folder: the run's folder.
-      changes: field of `Entry` -> new value.
+      changes: field of `Entry` -> new value, but for name and timestamp, which are set here.
       output: root of the entry tree.
       tag: hardware tag in the file names; "" keeps the run's.
       cost_per_hour: price of the hardware in USD per hour; None keeps the run's.
@@ -138,7 +139,10 @@ def package(
             text = f"would both be {shown(path.name)}; package them apart, with --hardware_tag"
             raise Refusal(f"{shown(paths[path])} and {shown(file)}: {text}")
         paths[path] = file
-        contents = zip((path, path.with_suffix(".tsv")), format_files(entry), strict=True)
+        same = entry
+        with suppress(Unreadable, KeyError):  # packaged on another day
+            same = replace(entry, timestamp=read_entry(path).timestamp)
+        contents = zip((path, path.with_suffix(".tsv")), format_files(same), strict=True)
         for target, content in contents:
             if content is None or not os.path.lexists(target):
                 continue

@@ -32,7 +32,7 @@ from dawnbench_tf.tasks import RANKED
 
 __all__ = ["rank", "Ranking", "format_ranking", "draw_curves"]
 
-FACTS = (*results.columns(), "stated", "recipe", "mine")  # of a row of --json and --csv
+FACTS = (*results.columns(), "stated", "recipe", "mine", "file")  # of a row of --json and --csv
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
 SHARES = (27, 28, 21)  # relative widths of model, hardware, author
 LONGEST = 26  # characters of a recipe's name; a longer one is cut
@@ -311,21 +311,22 @@ def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
     for table in ranking.tables:
         ranked = enumerate(table.rows, 1)
         rows = [{"rank": n, "figure": table.figure.value(row), **facts(row)} for n, row in ranked]
-        tables.append({"dataset": table.dataset, "table": table.figure.name, "rows": rows})
+        names = {"dataset": table.dataset, "title": table.title, "table": table.figure.name}
+        tables.append({**names, "rows": rows})
     for dataset in dict.fromkeys(row.dataset for row in ranking.unranked):
         unranked = [row for row in ranking.unranked if row.dataset == dataset]
         rows = [{**facts(row), "reasons": list(row.reasons)} for row in unranked]
-        tables.append({"dataset": dataset, "table": "not ranked", "rows": rows})
+        tables.append({"dataset": dataset, "title": dataset, "table": "not ranked", "rows": rows})
     return tables
 
 
 def _write_csv(ranking: Ranking) -> None:
-    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "reasons"])
+    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "title", "reasons"])
     writer.writeheader()
     for table in _json_values(ranking):
         for row in table["rows"]:
-            cells = {"table": table["table"], **row, "reasons": "; ".join(row.get("reasons", ()))}
-            writer.writerow({name: defused(cell) for name, cell in cells.items()})
+            cells = {**table, **row, "reasons": "; ".join(row.get("reasons", ()))}
+            writer.writerow({name: defused(cells.get(name)) for name in writer.fieldnames})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -369,7 +370,11 @@ def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
     assert done.returncode == 1 and "would both be ada_m_hardware_f.json" in done.stderr
     assert not (tmp_path / "submission").exists()
     assert run("package", "both/one", *WHO, cwd=tmp_path).returncode == 0
-    assert run("package", "both/one", *WHO, cwd=tmp_path).returncode == 0  # the very same
+    (path,) = (tmp_path / "submission").rglob("*.json")
+    path.write_text(re.sub('(?<="timestamp": ")[^"]*', "2020-01-01", path.read_text()))
+    done = run("package", "both/one", *WHO, cwd=tmp_path)  # of another day, it is the same
+    assert done.returncode == 0
+    assert "2020-01-01" not in path.read_text()
     done = run("package", "both/two", *WHO, cwd=tmp_path)
     assert done.returncode == 1 and "another entry of that name is there" in done.stderr
 

@@ -36,7 +36,7 @@ def test_your_run_is_marked_and_ranked(tmp_path):
 def test_a_program_gets_tables_and_a_refusal(tmp_path):
     write(tmp_path, HEAD + "1\t0.001\t95\n")
     ranking = leaderboard.rank(str(tmp_path), dataset="CIFAR10")
-    assert [table.dataset for table in ranking.tables] == ["CIFAR10"] * 4
+    assert [table.title for table in ranking.tables] == ["CIFAR10"] * 4
     assert ranking.tables[0].rows[0].mine and len(ranking.tables[0].rows) == 32
     assert not ranking.unranked
     with pytest.raises(Refusal, match="--dataset=CIFAR-10: should be one of ImageNet, CIFAR10"):
@@ -56,6 +56,12 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
     rows = [line for line in done.stdout.splitlines() if line.startswith("*")]
     assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
     assert f"left out: 2 of {tmp_path}, ranked already" in done.stderr
+    write(tmp_path / "run", HEAD + "1\t0.003\t95\n")
+    (tmp_path / "run/run.json").touch()
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/linked").symlink_to(tmp_path / "run")  # on another disk, say
+    (row,) = (r for r in leaderboard.rank(tmp_path / "tree", "CIFAR10").tables[0].rows if r.mine)
+    assert row.folder == "linked"
 
 
 def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):

@@ -58,9 +58,9 @@ def draw_curves(results: list[Result], path: Path) -> None:
     if not tasks:
         refuse("curve", path, "needs training results, of --dataset if it is set; there are none")
     if len(tasks) != 1:
-        names = ", ".join(task.folder for task in tasks)
-        text = f"needs training results of one data set; these are of {names}"
-        refuse("curve", path, f"{text}: --dataset chooses one")
+        titles = "; ".join(tables.title(task) for task in tasks)
+        text = f"needs training results of one data set; these are of {titles}"
+        refuse("curve", path, f"{text}: --dataset or fewer folders choose one")
     figure = Figure(figsize=(11, 4.2), dpi=110, layout="constrained")
     _draw_curves(figure.add_subplot(), tasks[0], rows, rows)
     files.save_figure(figure, path)

@@ -53,11 +53,15 @@ class Table(NamedTuple):
     @property
     def title(self) -> str:
         """The data set, with what tells apart tasks of your own that have one name."""
-        task = self.task
-        if not task.is_own:
-            return self.dataset
-        goal = f"{task.metric} {task.threshold:g} on {task.test_examples:,} examples"
-        return f"{self.dataset} (your own: {goal})"
+        return title(self.task)
+
+
+def title(task: Task) -> str:
+    """Returns the title of a task's tables."""
+    if not task.is_own:
+        return task.folder
+    goal = f"{task.metric} {task.threshold:g} on {task.test_examples:,} examples"
+    return f"{task.folder} (your own: {goal})"
 
 
 def format_hours(hours: float) -> str:
@@ -70,10 +74,14 @@ def format_hours(hours: float) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
+def _milliseconds(latency: float) -> str:
+    return f"{latency:,.4f} ms" if latency >= 0.001 else f"{latency:.2g} ms"
+
+
 FIGURES = (
     Figure("training time", "train", lambda result: result.hours, format_hours),
     Figure("training cost", "train", lambda result: result.usd, dollars),
-    Figure("inference latency", "inference", lambda result: result.latency, "{:,.4f} ms".format),
+    Figure("inference latency", "inference", lambda result: result.latency, _milliseconds),
     Figure(
         "inference cost of 10,000",
         "inference",

@@ -59,7 +59,7 @@ class Entry:
       framework: framework and its version.
       model: name of the model.
       hardware: description of the hardware.
-      timestamp: date of the measurement.
+      timestamp: date of the measurement; of a submission, the day it was packaged.
       code_url: address of the code.
       version: version of the benchmark.
       cost_per_hour: training: price of the hardware in USD per hour.
@@ -183,7 +183,7 @@ def format_files(entry: Entry) -> tuple[str, str | None]:
     if entry.misc is not None:
         fields["misc"] = entry.misc
     # The shortest texts that parse to the same floats.
-    rows = ([repr(value).removesuffix(".0") for value in row] for row in entry.rows)
+    rows = ([repr(float(value)).removesuffix(".0") for value in row] for row in entry.rows)
     lines = ["\t".join(row) for row in (entry.task.columns, *rows)]
     table = "\n".join(lines) + "\n" if entry.phase == "train" else None
     return json.dumps(fields, indent=4) + "\n", table
@@ -197,11 +197,14 @@ def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:
       grade: the strictest grade of rules to apply.
     """
     path = Path(entry.dataset, entry.phase, f"{entry.name}.json")
-    head, table = format_files(entry)
     try:
+        head, table = format_files(entry)
         source = parse(path, head.encode(), None if table is None else table.encode())
     except Unreadable as error:
         return [error.violation]
+    except KeyError:
+        text = f"{quoted(entry.dataset)} is no data set, and misc states no task of that name"
+        return [Violation(path, 1, "folder", text)]
     return rules.find_violations(source, grade)
 
 

@@ -111,12 +111,14 @@ def count_machines(hardware: str) -> int:
 
     >>> count_machines("32 * V100 (4 machines - AWS p3.16xlarge)")
     4
-    >>> count_machines("16 p3.16xlarge (AWS)")
-    16
+    >>> count_machines("16 p3.16xlarge (AWS)"), count_machines("p3.16xlarge x 16")
+    (16, 16)
     >>> count_machines("8 V100 p3.16xlarge, Amazon EC2")
     1
     """
     match, instance = _COUNT.search(hardware), find_instance(hardware)
     if not match and instance:
-        match = re.search(rf"(?<!\w)(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
-    return max(1, int(match[1])) if match else 1
+        name = re.escape(instance.name)
+        before_or_after = rf"(?<!\w)(\d{{1,5}}) ?[x*]? ?{name}|{name} ?[x*] ?(\d{{1,5}})(?!\w)"
+        match = re.search(before_or_after, hardware)
+    return max(1, int(match[match.lastindex or 0])) if match else 1

@@ -4,6 +4,7 @@ import datetime
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,3 +107,10 @@ def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):
     with pytest.raises(Refusal, match=words):
         write_entry(tmp_path, example(**changes))
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_program_may_give_is_written_or_refused(tmp_path):
+    with pytest.raises(Refusal, match="'Foo' is no data set, and misc states no task"):
+        write_entry(tmp_path, replace(example(), dataset="Foo"))
+    rows = tuple(map(tuple, np.array([[1.0, 0.01, 94.5]])))  # of NumPy's floats
+    assert read_entry(write_entry(tmp_path, example(rows=rows))).rows == ((1.0, 0.01, 94.5),)
