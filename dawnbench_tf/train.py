@@ -184,7 +184,7 @@ def train(
     Raises:
       Refusal: the recipe can't be trained with these options, the data is missing or damaged, or
         the folder holds another run.
-      ValueError: one of `callbacks` is none.
+      ValueError: one of `callbacks` is none, or would change the learning rate.
       KeyboardInterrupt: the folder keeps the last checkpoint; call again to go on.
     """
     if options.max_steps:
@@ -192,6 +192,10 @@ def train(
     callbacks = [*callbacks]  # a generator's too serve each phase
     if other := [item for item in callbacks if not hasattr(item, "set_model")]:
         raise ValueError(f"`callbacks` should be Keras callbacks. Received: {other[0]!r}")
+    fixed = {"LearningRateScheduler", "ReduceLROnPlateau"}  # would write to a copy of the rate
+    if any(fixed & {kind.__name__ for kind in type(item).__mro__} for item in callbacks):
+        text = "the rate is the recipe's: schedule, schedule_epochs, schedule_factors"
+        raise ValueError(f"`callbacks` should have none of {', '.join(sorted(fixed))}; {text}")
     recipe = recipes.get(recipe)
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")

@@ -95,6 +95,9 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
         on_epoch_end=lambda epoch, logs: epochs.append(epoch)
     )
     options = RunOptions(peak_tflops=1.0)
+    plateau = tf.keras.callbacks.ReduceLROnPlateau()
+    with pytest.raises(ValueError, match="`callbacks` should have none of LearningRateSchedu"):
+        train(recipe, options, tmp_path / "run", callbacks=[plateau])
     with pytest.raises(ValueError, match="`callbacks` should be Keras callbacks. Received: 3"):
         train(recipe, options, tmp_path / "run", callbacks=[3])
     assert not (tmp_path / "run").exists()

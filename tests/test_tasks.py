@@ -19,6 +19,7 @@ WHOLE = Task("flowers", 90, train_examples=80, test_examples=20, classes=3, imag
     ("text", "data_dir", "name"),
     [
         ("folder", "/data/my flowers/", "my-flowers"),
+        ("folder", "/data/flowers.2024", "flowers.2024"),
         ("npz", "/data/mnist.npz", "mnist"),
         ("tfds:oxford_flowers102", "/data/tfds", "oxford-flowers102"),
         ("squad_json", "", "squad_json"),

@@ -226,8 +226,13 @@ class Data(Protocol):
     def save(self, folder: Path) -> None:
         """Writes to `folder` what inference needs besides recipe and weights: a vocabulary."""
 
-    def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if the files that `save` wrote to `folder` belong to another data set."""
+    def check_saved(self, folder: Path, trains: bool = False) -> None:
+        """Raises Refusal if the files that `save` wrote to `folder` belong to another data set.
+
+        Args:
+          folder: the folder of a run.
+          trains: whether the run goes on, which needs the same training examples too.
+        """
 
     def save_answers(self, answers: Any, folder: Path) -> None:
         """Writes `answers` to `folder` in the task's published format, if it has one."""

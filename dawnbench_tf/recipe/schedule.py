@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 from dawnbench_tf.refusals import refuse
@@ -113,6 +114,15 @@ class Schedule:
         if not fits:
             counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
             refuse("schedule", self.form, f"{rule}; found {counts}")
+
+    @property
+    def idle(self) -> list[tuple[float, float]]:
+        """The spans of epochs in which an interpolated schedule is 0 before it rises again."""
+        if self.form not in ("linear", "cosine_points"):
+            return []
+        points = (0.0, self.factors[0]), *zip(self.epochs, self.factors, strict=True)
+        spans = [(a, b) for (a, factor), (b, later) in pairwise(points) if not factor + later]
+        return [span for span in spans if span[1] <= self.zero_from]
 
     @property
     def zero_from(self) -> float:

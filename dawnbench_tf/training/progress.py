@@ -47,6 +47,9 @@ def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[
     late = [n for n in folder.recipe.shape_changes if n >= folder.recipe.epochs]
     if late:
         again += f"\nit ends before epoch {late[0]}, when its batches or images would change"
+    for begin, end in schedule.idle:
+        if min(end, folder.recipe.epochs) - begin >= 1:
+            again += f"\nthe learning rate is 0 from epoch {begin:g} to {end:g}"
     if schedule.zero_from > folder.recipe.epochs - 1:
         return f"in {folder.path}: {again}"
     epochs = ",".join(f"{epoch:g}" for epoch in schedule.zero_at(folder.recipe.epochs).epochs)

@@ -140,5 +140,6 @@ class LearningRate(tf.keras.optimizers.schedules.LearningRateSchedule):
         return self._at(step)
 
     def get_config(self) -> dict[str, Any]:
-        text = "a run's optimizer is rebuilt from its recipe, not from a configuration"
+        text = "a run's optimizer is rebuilt from its recipe, not from a configuration; set "
+        text += "save_weights_only=True of a ModelCheckpoint"
         raise NotImplementedError(text)

@@ -43,8 +43,10 @@ class Hardest(tf.train.Checkpoint):
 
     def record(self, labels: tf.Tensor, logits: tf.Tensor) -> None:
         """Keeps the losses of the examples that `select` returned, in the same step."""
-        each = tf.cast(self._loss.call(labels, logits), tf.float32)
-        self.last.scatter_update(tf.IndexedSlices(each, self._chosen))
+        chosen, self._chosen = self._chosen, None
+        if chosen is not None:  # else `evaluate`, of a callback, computes a loss
+            each = tf.cast(self._loss.call(labels, logits), tf.float32)
+            self.last.scatter_update(tf.IndexedSlices(each, chosen))
 
 
 class Proxy(tf.train.Checkpoint):

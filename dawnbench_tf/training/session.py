@@ -166,7 +166,7 @@ def _build(
     data = prepare(folder.recipe, options, clock, strategy, examples, epochs_done)
     recipe = data.recipe
     if newest:
-        data.check_saved(folder.path)
+        data.check_saved(folder.path, trains=True)
     elif folder.writer:
         data.save(folder.path)  # for inference: the vocabulary, or the names of the classes
     terminal.status("building the model")

@@ -27,7 +27,11 @@ RECIPE = test_phases.RECIPE.with_values(
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    return train(RECIPE, output=tmp_path_factory.mktemp("hardest") / "run")
+    images, labels = tf.zeros([2, 32, 32, 3]), tf.zeros([2])
+    evaluator = tf.keras.callbacks.LambdaCallback()  # computes a loss that ranks no example
+    evaluator.on_epoch_end = lambda *_: evaluator.model.evaluate(images, labels, verbose=0)
+    folder = tmp_path_factory.mktemp("hardest") / "run"
+    return train(RECIPE, output=folder, callbacks=[evaluator])
 
 
 def test_a_run_equals_a_written_out_loop(trained):

@@ -101,6 +101,14 @@ def test_a_new_run_says_from_when_on_its_learning_rate_is_0(tmp_path):
         "the learning rate is 0 from epoch 30 on; "
         "in another folder --schedule_epochs=0,3,45 would stretch its schedule"
     )
+    for epochs, factors, idle in (
+        ((10, 20), (0, 1), ["the learning rate is 0 from epoch 0 to 10"]),
+        ((1, 2, 4, 5), (1, 0, 0, 1), ["the learning rate is 0 from epoch 2 to 4"]),
+        ((0, 0.5, 1), (0, 0, 1), []),
+    ):
+        linear = {"schedule_epochs": epochs, "schedule_factors": factors, "schedule": "linear"}
+        late = RunFolder(tmp_path, recipes.get("digits/resnet8", **linear))
+        assert progress.describe_start(late, None, {}).splitlines()[1:] == idle
     usual = RunFolder(tmp_path, recipes.get("digits/resnet8"))
     assert progress.describe_start(usual, None, {}) == f"in {tmp_path}: a new run"
     late = {"later_batch_sizes": (128,), "batch_size_epochs": (30,)}

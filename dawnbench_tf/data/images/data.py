@@ -29,6 +29,7 @@ from dawnbench_tf.tasks import Task
 
 SAMPLE = 200  # test images that runtimes are compared on
 CLASSES, TEST_IMAGES = "classes.json", "test_images.txt"  # of a run on a task of the user's own
+_TRAINED = "training images"  # key in classes.json
 
 
 @dataclass(frozen=True)
@@ -196,22 +197,29 @@ class ImageData(Data):
             names = "".join(f"{shown(name)}\n" for name in self.splits.test.names)
             files.write_whole(folder / TEST_IMAGES, names)
 
-    def check_saved(self, folder: Path) -> None:
+    def check_saved(self, folder: Path, trains: bool = False) -> None:
         if self.recipe.whole_task.is_own and not self.recipe.synthetic:
             saved, names = files.read_json(folder / CLASSES), self._names()
-            different = [key for key in names if saved.get(key) != names[key]]
+            saved.setdefault(_TRAINED, names[_TRAINED])  # releases to 0.2 wrote none
+            different = [k for k in names if saved.get(k) != names[k] and (trains or k != _TRAINED)]
             if different:
                 text = f"holds other {different[0]} than {folder} was trained on"
                 raise Refusal(f"--data_dir: {text}; restore them, or train in a new folder")
 
     def _names(self) -> dict[str, Any]:
-        """Returns the names of the classes, and a checksum of the test images."""
-        test = self.splits.test
-        digest = hashlib.sha256(np.asarray(test.labels, np.int64).tobytes())
-        digest.update(json.dumps(list(test.names)).encode())
-        if test.held is not None:
-            digest.update(test.images().tobytes())
-        return {"classes": list(self.splits.classes), "test images": digest.hexdigest()}
+        """Returns the names of the classes, and checksums of the test and the training images."""
+        train = self.splits.train  # whose labels and names all count, of arrays some images
+        some = train if train.held is None else train._replace(held=train.spaced(1000)[1].held)
+        sums = {"test images": _checksum(self.splits.test), _TRAINED: _checksum(some)}
+        return {"classes": list(self.splits.classes), **sums}
+
+
+def _checksum(split: Split) -> str:
+    digest = hashlib.sha256(np.asarray(split.labels, np.int64).tobytes())
+    digest.update(json.dumps(list(split.names)).encode())
+    if split.held is not None:
+        digest.update(np.asarray(split.held).tobytes())
+    return digest.hexdigest()
 
 
 DATA = ImageData
@@ -252,6 +260,10 @@ def take_part(recipe: Recipe, splits: Splits) -> Splits:
         return splits
     check(replace(recipe.task_row, train_examples=recipe.whole_task.train_examples), splits)
     chosen = division.choose(len(splits.train.labels), recipe.train_examples, recipe.seed)
+    lost = np.setdiff1d(splits.train.labels, splits.train.labels[chosen])
+    if len(lost):
+        numbers = ", ".join(map(str, lost[:10])) + ", ..." * (len(lost) > 10)
+        terminal.say(f"--train_examples={recipe.train_examples}: leaves none of class {numbers}")
     return splits._replace(train=splits.train.take(chosen))
 
 

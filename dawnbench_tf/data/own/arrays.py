@@ -27,10 +27,11 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
 
     Args:
       data: `Splits` or `Encoded`, the `splits` of `dataset.open`; arrays (x_train, y_train, x_test,
-        y_test), or (x, y) if the recipe has a `validation_share`; a training and a test data set of
-        tf.data, of single (image, label) pairs; or a function without arguments that returns one of
-        these. Images are uint8, (examples, side, side, 1 or 3) or (examples, side, side); labels
-        are whole numbers from 0 on, (examples,) or (examples, 1).
+        y_test) or Keras's ((x_train, y_train), (x_test, y_test)), or (x, y) if the recipe has a
+        `validation_share`; a training and a test data set of tf.data, of single (image, label)
+        pairs; or a function without arguments that returns one of these. Images are uint8,
+        (examples, side, side, 1 or 3) or (examples, side, side); labels are whole numbers from 0
+        on, (examples,) or (examples, 1).
       recipe: its `validation_share` and `seed` divide (x, y).
 
     Raises:
@@ -52,6 +53,8 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
         raise Refusal(f"data: is a {type(data).__name__}; {text}")
     if not isinstance(data, tuple | list):
         raise Refusal(f"data: is a {type(data).__name__}; {_FORMS}")
+    if len(data) == 2 and all(isinstance(part, tuple) and len(part) == 2 for part in data):
+        data = (*data[0], *data[1])  # Keras's ((x_train, y_train), (x_test, y_test))
     if len(data) == 2 and all(isinstance(part, tf.data.Dataset) for part in data):
         pairs = [_read_pairs(part) for part in data]
         return from_arrays((*pairs[0], *pairs[1]), recipe)
@@ -61,6 +64,8 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
 
 
 def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise Refusal("data: a data set has no end; leave out its repeat()")
     elements = []
     for element in dataset.as_numpy_iterator():
         if not isinstance(element, tuple) or len(element) != 2:
@@ -70,7 +75,8 @@ def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
         raise Refusal("data: a data set is empty; should have single (image, label) pairs")
     images, labels = zip(*elements, strict=True)
     if len({np.shape(image) for image in images}) > 1:
-        raise Refusal("data: images of several sizes; resize them, or use --task=folder")
+        text = "data: images of several sizes; resize them, or use --task=folder"
+        raise Refusal(f"{text}, or unbatch() the data set if it has batches")
     return np.stack(images), np.stack(labels)
 
 
@@ -103,7 +109,7 @@ def split(images: Any, labels: Any, where: str) -> Split:
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         text = f"labels are {labels.dtype} {labels.shape}; should be whole numbers (examples,)"
         text = text if labels.size else "holds no example"
-        named = "; np.unique(labels, return_inverse=True)[1] numbers them"
+        named = "; number those of training and test together: np.searchsorted(all_names, labels)"
         raise Refusal(f"{where}: {text}{named * (labels.ndim == 1 and labels.size > 0)}")
     labels = labels.astype(np.int64)
     if labels.min() < 0:

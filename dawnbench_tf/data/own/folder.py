@@ -17,7 +17,7 @@ from dawnbench_tf.data.own import division
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse, shown
 
-_TRAIN, _TESTS = "train", ("val", "validation", "test")  # names of folders
+_TRAIN, _TESTS = "train", ("val", "validation", "valid", "test")  # names of folders
 _BLOCK = 200  # images between two updates of the status line
 
 
@@ -40,7 +40,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 
 def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], list[str]]:
-    """Returns the folder, those of its splits, the classes, and names of unread tests."""
+    """Returns the folder, those of its splits, the classes, and names of unread folders."""
     root = Path(data_dir).expanduser()
     if not data_dir or not root.is_dir():
         text = "should be a folder with train/CLASS/ and val/CLASS/, of images"
@@ -48,7 +48,8 @@ def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], l
     tests = [name for name in _TESTS if (root / name).is_dir()]
     if share and tests:
         refuse("validation_share", share, f"{root} has {tests[0]}/ for the test; leave this out")
-    parent = root / _TRAIN if (root / _TRAIN).is_dir() else root
+    trained = (root / _TRAIN).is_dir() and trees.class_names(root / _TRAIN)  # else a class, "train"
+    parent = root / _TRAIN if trained else root
     if not share and (not tests or parent == root):
         text = "should have train/ and val/ with a folder for each class; or add --validation_share"
         refuse("data_dir", data_dir, text)
@@ -56,7 +57,8 @@ def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], l
     if len(classes) < 2:
         number = terminal.counted(len(classes), "class folder")
         refuse("data_dir", parent, f"has {number}; should have one for each class, 2 at least")
-    return root, [parent, *(root / name for name in tests[:1])], classes, tests[1:]
+    others = {*trees.class_names(root)} - {_TRAIN, *tests[:1]} if trained else ()
+    return root, [parent, *(root / name for name in tests[:1])], classes, sorted(others)
 
 
 def _split(root: Path, index: JpegIndex) -> Split:

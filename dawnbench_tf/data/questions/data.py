@@ -210,7 +210,7 @@ class QuestionData(Data):
     def save(self, folder: Path) -> None:
         vocabulary.save(self.splits.vocabulary, folder)
 
-    def check_saved(self, folder: Path) -> None:
+    def check_saved(self, folder: Path, trains: bool = False) -> None:
         if vocabulary.load(folder) != self.splits.vocabulary:
             raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
 

@@ -71,6 +71,8 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
             word, _, rest = line.partition(b" ")
             if number == 1 and re.fullmatch(rb"\s*\d+\s+%d\s*" % wanted.width, line):
                 continue  # fastText's header: number of words, and width
+            if not line.strip():
+                continue
             where = f"{path}:{number}"
             if number <= 2 or len(rest) < 2 * wanted.width:
                 _vector(rest, wanted, where)  # refuses another width, and truncated lines

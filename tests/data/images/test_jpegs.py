@@ -122,5 +122,10 @@ def test_other_formats_keep_the_resolution_of_colour():
     """Red and blue lines: with colour at half the resolution both would be purple."""
     pixels = np.zeros((32, 32, 3), np.uint8)
     pixels[::2, :, 0] = pixels[1::2, :, 2] = 255
+    for image in (pixels, np.tile(np.eye(8, dtype="u1")[..., None] * 255, (8, 8, 3))):
+        png = jpeg_index.as_jpeg(tf.io.encode_png(image).numpy(), "a.png")
+        window = tf.constant([0, 0, *image.shape[:2]])
+        read = jpegs._resized(tf.constant(png), window, window[2:]).numpy().astype(int)
+        assert np.abs(read - image).max() < 20 and np.abs(read - image).mean() < 2
     jpeg = jpeg_index.as_jpeg(tf.io.encode_png(pixels).numpy(), "a.png")
     assert np.abs(tf.io.decode_jpeg(jpeg).numpy().astype(int) - pixels).max() < 20

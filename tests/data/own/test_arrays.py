@@ -43,6 +43,10 @@ def test_two_arrays_are_divided():
     assert (len(splits.train.labels), len(splits.test.labels)) == (18, 6)
 
 
+def pairs(images, labels):
+    return tf.data.Dataset.from_tensor_slices((images, labels))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -55,6 +59,8 @@ def test_two_arrays_are_divided():
         (lambda x, y: (x, y - 1, x, y), "data: label -1 should be 0 or more"),
         (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
         (lambda x, y: (x, y, x), r"data: has 3 parts; should be \(x_train"),
+        (lambda x, y: (pairs(x, y).repeat(), pairs(x, y)), r"has no end; leave out its repeat"),
+        (lambda x, y: (pairs(x, y).batch(5), pairs(x, y)), r"several sizes; .* or unbatch\(\) the"),
         (lambda x, y: "x", "data: is a str; should be"),
         (lambda x, y: ([*x[:3], x[3, :8]], y[:4], x, y), "images or labels of several shapes"),
     ],
@@ -114,6 +120,11 @@ def test_other_pixels_than_the_run_had_are_refused(tmp_path):
     other = dataset.open(RECIPE, examples=(*parts()[:2], *own.images(2, seed=9)))
     with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
         other.check_saved(tmp_path)
+    x, y, *test = parts()
+    other = dataset.open(RECIPE, examples=((255 - x, y), tuple(test)))  # Keras's pairs
+    other.check_saved(tmp_path)  # for inference
+    with pytest.raises(Refusal, match="--data_dir: holds other training images than"):
+        other.check_saved(tmp_path, trains=True)
 
 
 def test_examples_that_are_passed_are_never_the_published_ones():
@@ -155,5 +166,5 @@ def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, mo
     y_test = np.append(y_test[:-1], 3)
     with pytest.raises(Refusal, match="colours: labels 3 are in the test alone; training should"):
         dataset.open(RECIPE, examples=(x, y, x_test, y_test))
-    with pytest.raises(Refusal, match="whole numbers .*; np.unique.* numbers them"):
+    with pytest.raises(Refusal, match="whole numbers .*; number those of training and test toget"):
         dataset.open(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))

@@ -161,12 +161,24 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, monkeypatch):
     for number in range(3):
         (tmp_path / f"train/red/{number}.tif").touch()
     (tmp_path / "train/red/nested").mkdir()
-    (tmp_path / "test").mkdir()
+    for name in ("test", "more"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "val").rename(tmp_path / "valid")
     said = []
     monkeypatch.setattr(terminal, "say", lambda line, *_, **__: said.append(line))
     _, splits = own.loaded(recipe(), str(tmp_path))
     assert len(splits.train.labels) == 17
-    assert said == ["not read: train/: 3 .tif, 1 folders in red; test/"]
+    assert said == ["not read: train/: 3 .tif, 1 folders in red; more/; test/"]
+    shutil.rmtree(tmp_path / "valid")
+    (tmp_path / "train/red").rename(tmp_path / "red")
+    for image in sorted((tmp_path / "train").rglob("*.*"))[:4]:
+        image.rename(tmp_path / "train" / image.name)
+    for name in ("blue", "green"):
+        shutil.rmtree(tmp_path / "train" / name)
+    shutil.rmtree(tmp_path / "test")
+    shutil.rmtree(tmp_path / "more")
+    _, splits = own.loaded(recipe(validation_share=0.25), str(tmp_path))
+    assert splits.classes == ["red", "train"]  # of vehicles, say
 
 
 def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
