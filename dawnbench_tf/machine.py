@@ -158,13 +158,19 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     check_keras()
     yield
     logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
+    check_keras()
 
 
 def check_keras() -> None:
-    """Raises Refusal if this process uses `tf.keras` as Keras 3."""
+    """Raises Refusal if this process uses `tf.keras` as Keras 3, or with other defaults."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow and tensorflow.keras.Model.__module__.startswith("keras."):
         raise Refusal(
             'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before anything '
             "uses tf.keras, e.g. in a notebook's first cell, and start the kernel anew"
         )
+    if keras := sys.modules.get("tf_keras"):
+        for name, default in (("floatx", "float32"), ("image_data_format", "channels_last")):
+            if (value := getattr(keras.backend, name)()) != default:
+                text = f'Keras\'s "{name}" is {value}; should be {default}: ~/.keras/keras.json'
+                raise Refusal(f"{text} or this program sets it")

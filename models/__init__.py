@@ -138,8 +138,9 @@ def build(
         backend = import_module("tensorflow").keras.backend.backend()
         if backend == "tensorflow":
             raise
-        text = f"{variant} needs Keras's TensorFlow backend. Received: KERAS_BACKEND={backend}"
-        raise ValueError(text) from error
+        text = f"{variant} needs Keras's TensorFlow backend, or an argument is wrong"
+        cause = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+        raise ValueError(f"{text} ({cause}). Received: KERAS_BACKEND={backend}") from error
 
 
 def load_model(file: str | os.PathLike) -> "tf.keras.Model":

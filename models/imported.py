@@ -43,7 +43,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
     function, policies = _function(name), tf.keras.mixed_precision
     before = policies.global_policy()
     try:
-        policies.set_global_policy(make.dtype or before)
+        if make.dtype:
+            policies.set_global_policy(make.dtype)
         network = _call(function, tuple(images.shape[1:]), num_classes)
         # `call` of a functional model adds its layers to ours; any other model is one layer.
         called = network.call if hasattr(network, "_network_nodes") else network
@@ -53,7 +54,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         hint = f"; {took}" * isinstance(error, TypeError)
         raise ValueError(f"{name} raised {type(error).__name__}: {error}{hint}") from error
     finally:
-        policies.set_global_policy(before)
+        if make.dtype:
+            policies.set_global_policy(before)
     if not isinstance(network, tf.keras.Model):
         kind = f"{type(network).__module__}.{type(network).__name__}"
         text = f"should return a tf.keras.Model of {tf.keras.__name__}, not {kind}"
@@ -65,7 +67,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         hint = "; it needs an argument `num_classes` or `classes`" * (len(logits.shape) == 2)
         raise ValueError(f"{name} {text}{hint}")
     image = tf.random.stateless_normal((1, *images.shape[1:]), seed=(0, 0))
-    values = np.asarray(network(image), np.float32)
+    to_array = tf.keras.ops.convert_to_numpy if hasattr(tf.keras, "ops") else np.asarray
+    values = to_array(network(image.numpy())).astype(np.float32)
     if num_classes > 1 and values.min() >= 0 and abs(values.sum() - 1) < 1e-2:
         raise ValueError(f"{name} should return logits; its outputs are those of a softmax")
     taken = any(layer.name == "logits" for layer in network.layers)

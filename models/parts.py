@@ -67,4 +67,4 @@ def hidden_kernels(model: tf.keras.Model) -> list[tf.Variable]:
     # `model.layers` has each layer after those that it depends on.
     body = model.layers[: names.index("features")]
     weights = [weight for layer in body for weight in layer.trainable_weights]
-    return [w for w in weights if w.shape.rank > 1 and w.name.split("/")[-1].startswith("kernel")]
+    return [w for w in weights if len(w.shape) > 1 and w.name.split("/")[-1].startswith("kernel")]

@@ -51,8 +51,8 @@ def body(
       hidden: width of the encoders.
       heads: number of attention heads, a divisor of `hidden`.
       depth: blocks of the model encoder.
-      dropout: share of word vectors and of layers' outputs that training drops, in [0, 1); half
-        of it for character vectors.
+      dropout: share of word vectors, layers' outputs and attention weights that training drops, in
+        [0, 1); half of it for character vectors.
       layer_dropout: probability that training skips an encoder's last operation, in [0, 1); it
         rises linearly from the first operation on (stochastic depth, Huang et al. 2016).
     """
@@ -105,7 +105,8 @@ def _encoder(
     operations = []
     for _ in range(depth):
         operations += [convolve(hidden, size, dtype) for _ in range(convolutions)]
-        operations += [attend(hidden, heads, dtype), transform(hidden, hidden, dtype)]
+        operations.append(attend(hidden, heads, dtype, dropout))
+        operations.append(transform(hidden, hidden, dtype))
     norms = [LayerNorm(dtype=dtype) for _ in operations]
     add, in_block = tf.keras.layers.Add(dtype=dtype), convolutions + 2
 

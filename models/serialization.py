@@ -6,6 +6,7 @@ SavedModels, with their code, if they are named `.keras`.
 
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def _is_allowed(node: dict[str, Any]) -> bool:
         return module.split(".")[0] in ("keras", "tf_keras")
     if (module, name) == ("keras", "DTypePolicy"):
         return True
+    if re.fullmatch(r"keras\.src\.backend\.torch\.optimizers\.torch_\w+", module):
+        module = "keras.optimizers"  # whose classes are these under PyTorch
     return isinstance(getattr(_PACKAGES.get(module), name, None), type)
 
 

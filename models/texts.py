@@ -1,7 +1,8 @@
 """Inputs of readers, by name: shapes and dtypes. This module does not import TensorFlow.
 
 Readers' `body` functions take a list of tensors, of the inputs that their FAMILY `reads`. Id 0 is
-padding, after all tokens of a text; the amount of padding does not change the logits. Arguments:
+padding, after all tokens of a text, of one at least; the amount of padding does not change the
+logits. Arguments:
 
     dtype          Keras dtype or policy of the layers; None: Keras's global policy
     trained_words  number of trained word vectors, including padding (0) and unknown (1)

@@ -92,11 +92,11 @@ def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
     return lambda x, mask: layer(apply_mask([x, mask]))
 
 
-def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
+def attend(hidden: int, heads: int, dtype: str | None, dropout: float = 0.1) -> Operation:
     """Returns multi-head self-attention over the tokens of a text."""
     dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
     *projections, output = (dense() for _ in range(4))
-    attention = ScaledDotProductAttention(heads, dropout=0.1, dtype=dtype)
+    attention = ScaledDotProductAttention(heads, dropout=dropout, dtype=dtype)
     return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
 
 

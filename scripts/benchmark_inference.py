@@ -166,7 +166,11 @@ def sides(loaded, threads):
     onnx = next(candidate for candidate in float32 if candidate.name == "onnx")
     fastest = min(float32, key=lambda candidate: candidate.p50)
     calls = (best.runtime.call, fastest.runtime.call, onnx.runtime.call)
-    calls += (torch_call(traced), compiled and torch_call(compiled), torch_call(network))
+    calls += (
+        torch_call(traced),
+        compiled is not None and torch_call(compiled),
+        torch_call(network),
+    )
     timed = {side: call for side, call in zip(SIDES, calls, strict=True) if call}
     return timed, best, fastest
 

@@ -3,8 +3,10 @@
 import os
 
 import pytest
+import tf_keras
 
 from dawnbench_tf import machine
+from dawnbench_tf.refusals import Refusal
 
 
 @pytest.fixture
@@ -42,3 +44,12 @@ def test_without_limits_it_is_the_machine(group):
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert machine.memory_gb() == pages / 2**30
     assert machine.cpus() == len(os.sched_getaffinity(0))
+
+
+def test_other_defaults_of_keras_are_refused(monkeypatch):
+    machine.check_keras()
+    for name, value in (("floatx", "float16"), ("image_data_format", "channels_first")):
+        with monkeypatch.context() as patch:
+            patch.setattr(tf_keras.backend, name, lambda value=value: value)
+            with pytest.raises(Refusal, match=f'"{name}" is {value}; should be .*keras.json'):
+                machine.check_keras()

@@ -30,7 +30,7 @@ class BertSequence(Unmasked):
 
     def call(self, inputs: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         question, context = inputs
-        one = tf.ones_like(context[:, :1])
+        one = tf.ones([tf.shape(context)[0], 1], context.dtype)
         sep = one * self.sep_id
         ids = tf.concat([one * self.cls_id, question, sep, context, sep], 1)
         # Lengths without padding, (batch, 1).

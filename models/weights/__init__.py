@@ -16,7 +16,7 @@ from . import berts, files, resnets
 def load(model: tf.keras.Model, file: str | Path, new_head: bool = False) -> bool:
     """Loads published weights into a ResNet or a BERT; see `models.load_published`."""
     is_bert = any(layer.name == "layer_0_query" for layer in model.layers)
-    match_values = berts.values if is_bert else partial(resnets.values, new_head=new_head)
+    match_values = partial((berts if is_bert else resnets).values, new_head=new_head)
     index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
     with open(index if index.is_file() else file, "rb") as stream:
         try:
@@ -31,5 +31,6 @@ def load(model: tf.keras.Model, file: str | Path, new_head: bool = False) -> boo
     # The model changes only after every value was read.
     for variable, value in values:
         variable.assign(value)
-    head = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dense)][-1]
-    return any(variable is head.kernel for variable, _ in values)
+    ends = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dense)]
+    heads = [layer for layer in ends if not layer.name.startswith("layer_")][-1:]
+    return any(variable is head.kernel for variable, _ in values for head in heads)

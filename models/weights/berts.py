@@ -42,7 +42,7 @@ _INSIDE = r"(embeddings|encoder)/(?!.*(_ids|/adam_[mv])$)"
 
 
 def values(
-    model: tf.keras.Model, tensors: Mapping[str, Tensor]
+    model: tf.keras.Model, tensors: Mapping[str, Tensor], new_head: bool = False
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
     theirs = {_canonical(name): tensor for name, tensor in tensors.items()}
@@ -56,8 +56,12 @@ def values(
         raise ValueError(f"it has {len(blocks)} layers, the network {ours}")
     if unknown := [name for name in theirs if re.match(_INSIDE, name)]:
         raise ValueError(f"its {unknown[0][:100]} is no layer of the network")
-    ends = [model.get_layer(name) for name in ("first", "last")]
-    if any(name.startswith(_HEAD) for name in theirs):
+    ends = [layer for layer in model.layers if layer.name in ("first", "last")]
+    wide = [tensor for name, tensor in theirs.items() if name.startswith(f"{_HEAD}/")]
+    fits = ends and all(2 in tensor.shape for tensor in wide)
+    if wide and not ends and not new_head:
+        raise ValueError(f"its {_HEAD} is no layer of the network; new_head=True leaves it out")
+    if wide and (fits or not new_head):
         kernel = _tensor(theirs, _HEAD, "kernel", (ends[0].kernel.shape[0], 2))
         bias = _tensor(theirs, _HEAD, "bias", (2,))
         # Their head is one layer of two units, start and end; ours is two layers of one unit.

@@ -1,6 +1,7 @@
 """URLs of published weights by publisher and model; a name states the start of its SHA-256."""
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -31,15 +32,16 @@ PUBLISHERS = {  # publisher -> model -> URL
 
 
 def find(publisher: str, model: str, download: bool) -> Path:
-    """Returns the path of a publisher's file of a model in Keras's cache, ~/.keras/models."""
+    """Returns the path of a publisher's file of a model in Keras's cache."""
     # ValueError: there is none, or its SHA-256 is another. OSError: the download failed.
     files = PUBLISHERS[publisher]
     if model not in files:
         text = f"should be the weights of {model}, which `{publisher}` does not have"
-        raise ValueError(f"`file` {text}; it has {', '.join(files)}")
+        hint = "a model of another name takes the path of a file"
+        raise ValueError(f"`file` {text}; it has {', '.join(files)}; {hint}")
     url = files[model]
     name = url.rpartition("/")[2]
-    path = Path("~/.keras/models").expanduser() / name
+    path = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "models" / name
     if not path.is_file():
         if not download:
             raise ValueError(f"`file` should be at {path}; download=True fetches {url}")

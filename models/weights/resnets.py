@@ -92,7 +92,11 @@ def values(
         if new_head and cls is tf.keras.layers.Dense and _differ(ours, theirs):
             continue
         if len(ours) != len(theirs):
-            raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
+            hint = "; load it before the network is wrapped in another" * (not ours)
+            if cls is tf.keras.layers.Dense:
+                hint = "; new_head=True loads all but the head"
+            text = f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}"
+            raise ValueError(f"{text}{hint}")
         pairs += zip(ours, theirs, strict=True)
     # Basic blocks stride in their first 3x3 convolution, and keras.applications' second version in
     # a stage's last block. Of these three names each network of bottlenecks has one.
@@ -117,9 +121,9 @@ def values(
 
 
 def _differ(ours: Sequence[tf.keras.layers.Layer], theirs: Sequence[Layer]) -> bool:
-    """Whether a file has no head, or one of another number of classes."""
+    """Whether a file's head has another number of layers, or of classes; or it has none."""
     if len(ours) != len(theirs):
-        return not theirs
+        return True
     return any(
         source.shape("kernel")[:-1] == tuple(layer.kernel.shape)[:-1]
         and source.shape("kernel") != tuple(layer.kernel.shape)

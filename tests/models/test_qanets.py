@@ -108,6 +108,12 @@ def test_later_operations_are_skipped_more_often():
     assert one_pass == pytest.approx([0.1 * (n + 1) / (4 * DEPTH) for n in range(4 * DEPTH)])
 
 
+def test_without_dropout_training_is_no_chance():
+    model, inputs = reader(dropout=0, layer_dropout=0), texts()
+    first, second = (model(inputs, training=True) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from dawnbench_tf.models import serialization
 
 pytestmark = pytest.mark.both_kerases
 
@@ -57,6 +58,13 @@ def test_a_config_that_may_run_code_is_refused(tmp_path):
         with pytest.raises(ValueError, match="`file` names .*, which is not known to be harmless"):
             models.load_model(file)
     assert not (tmp_path / "written").exists()
+
+
+def test_an_optimizer_under_pytorch_is_known_by_its_module():
+    sgd = {"module": "keras.src.backend.torch.optimizers.torch_sgd", "class_name": "SGD"}
+    assert serialization._is_allowed(sgd)
+    assert not serialization._is_allowed({**sgd, "class_name": "Lambda"})
+    assert not serialization._is_allowed({**sgd, "module": "torch_sgd"})
 
 
 def test_a_file_of_the_other_keras_is_told(tmp_path):

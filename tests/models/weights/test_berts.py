@@ -144,6 +144,32 @@ def test_a_file_without_a_head_does_not_change_the_span_head(tmp_path):
     np.testing.assert_equal([layer.get_weights() for layer in head], before)
 
 
+@pytest.mark.both_kerases
+def test_an_encoder_with_another_head_or_none_is_loaded(tmp_path):
+    bert = models.build("bert_tiny_span", **SMALL)
+    context, question = inputs()
+    assert bert([context[:, :0], question]).shape == (2, 2, 0)
+    outputs = bert.get_layer("features").output
+    encoder = tf.keras.Model(bert.input, tf.keras.layers.Dense(3)(outputs))
+    theirs = hugging_face()
+    wide = {**theirs, "qa_outputs.weight": np.ones((3, WIDTH), "f")}
+    for name, weights in (("none", hugging_face(head=False)), ("span", theirs), ("wide", wide)):
+        write(tmp_path / f"{name}.safetensors", weights)
+    kernel, before = bert.get_layer("layer_1_wide").kernel, bert.get_layer("first").get_weights()
+    wanted = theirs["bert.encoder.layer.1.intermediate.dense.weight"].T
+    with pytest.raises(ValueError, match="qa_outputs is no layer of the network; new_head=True"):
+        models.load_published(encoder, tmp_path / "span.safetensors")
+    with pytest.raises(ValueError, match=r"qa_outputs has shape \(12, 3\), ours \(12, 2\)"):
+        models.load_published(bert, tmp_path / "wide.safetensors")
+    for model, file in ((encoder, "none"), (encoder, "span"), (bert, "wide")):
+        kernel.assign(tf.zeros_like(kernel))
+        path = tmp_path / f"{file}.safetensors"
+        assert not models.load_published(model, path, new_head=True)
+        np.testing.assert_array_equal(tf.identity(kernel), wanted)
+    np.testing.assert_equal(bert.get_layer("first").get_weights(), before)
+    assert models.load_published(bert, tmp_path / "span.safetensors", new_head=True)
+
+
 def changed(name, *shape):
     return hugging_face() | {f"bert.{name}": np.ones(shape, "f")}
 

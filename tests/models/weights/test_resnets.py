@@ -97,6 +97,25 @@ def test_a_bias_before_bn_is_subtracted_from_its_mean(tmp_path, model, images):
     np.testing.assert_allclose(model(images), logits(weights, images), atol=1e-4)
 
 
+def test_a_backbone_and_another_head_take_all_but_the_file_s_head(tmp_path, model):
+    weights, features = resnet8(), model.get_layer("features").output
+    path = write(tmp_path / "x.safetensors", weights)
+    bare = {name: value for name, value in weights.items() if not name.startswith("fc.")}
+    body = write(tmp_path / "body.safetensors", bare)
+    hidden = tf.keras.layers.Dense(5, "relu")(features)
+    for own in (features, tf.keras.layers.Dense(3)(hidden)):
+        network = tf.keras.Model(model.input, own)
+        with pytest.raises(ValueError, match="1 layers of kind dense layer, .*; new_head=True"):
+            models.load_published(network, path)
+        for file in (path, body):
+            model.layers[1].kernel.assign(tf.zeros_like(model.layers[1].kernel))
+            assert not models.load_published(network, file, new_head=True)
+            wanted = weights["conv1.weight"].transpose(2, 3, 1, 0)
+            np.testing.assert_array_equal(model.layers[1].kernel, wanted)
+    with pytest.raises(ValueError, match="network 0; load it before the network is wrapped"):
+        models.load_published(tf.keras.Sequential([model]), path)
+
+
 WRONG = {
     "no weights at all": (
         lambda weights: {},
