@@ -62,12 +62,6 @@ def build(
     family = family_of(variant)
     if args.get("dtype") is not None:
         args = {**args, "dtype": _floating(args["dtype"])}
-    # Networks of others, and tf-keras's recurrent cells, follow this setting of Keras.
-    follows = variant.inputs == "questions" and not hasattr(tf.keras, "ops")
-    follows |= variant.family == "imported"
-    if follows and tf.keras.backend.image_data_format() != "channels_last":
-        text = '"image_data_format" of keras.json should be "channels_last"'
-        raise ValueError(f"{text} for {variant.name}. Received: channels_first")
     if variant.inputs == "questions":
         return _build_reader(family, **{"name": variant.name, **args})
     return _build_classifier(family, variant, classes, **args)

@@ -166,11 +166,7 @@ def sides(loaded, threads):
     onnx = next(candidate for candidate in float32 if candidate.name == "onnx")
     fastest = min(float32, key=lambda candidate: candidate.p50)
     calls = (best.runtime.call, fastest.runtime.call, onnx.runtime.call)
-    calls += (
-        torch_call(traced),
-        compiled is not None and torch_call(compiled),
-        torch_call(network),
-    )
+    calls += tuple(m is not None and torch_call(m) for m in (traced, compiled, network))
     timed = {side: call for side, call in zip(SIDES, calls, strict=True) if call}
     return timed, best, fastest
 

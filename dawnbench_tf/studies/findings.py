@@ -51,10 +51,9 @@ def _goal(results: Results, threshold: float) -> str:
 def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     goal = _goal(results, rows[0].threshold)
     if not any(math.isfinite(row.median_seconds) for row in rows):
-        crashed = ", or too many crashed" * any(math.isnan(row.median_seconds) for row in rows)
-        return [
-            f"At {goal} no setting has a median: no more than half of its runs reach it{crashed}."
-        ]
+        text = f"At {goal} no setting has a median: no more than half of its runs reach it"
+        crashed = any(math.isnan(row.median_seconds) for row in rows)
+        return [f"{text}{', or too many crashed' * crashed}."]
     if len(rows) == 1:
         return []
     ranked = [row for row in rows if row.runs >= time_statistics.ENOUGH]

@@ -64,9 +64,7 @@ class Study:
     latency: bool = False  # whether `infer` times each trained model as well
     figure: str = "times"  # a key of figures.FIGURES
     source: str = ""  # figure or section of the paper that it repeats
-    modules: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # values of modules' and files' recipes
+    modules: Mapping[str, Any] = field(default_factory=dict)  # recipes of modules and files: values
 
     def with_modules(self) -> "Study":
         """Returns the study with its recipes of modules and files recorded, which `plan` needs."""
@@ -77,9 +75,9 @@ class Study:
 
     def get(self, name: str, **changes: Any) -> Recipe:
         """Returns a recipe as `recipes.get` does, but imports no module: whose study is it?"""
-        if name not in self.modules and ":" not in name:
-            return recipes.get(name, **changes)
         if name not in self.modules:
+            if ":" not in name:
+                return recipes.get(name, **changes)
             text = "is of a module, and study.json does not record it"
             refuse("recipe", name, f"{text}; nothing is imported to read it")
         try:

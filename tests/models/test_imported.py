@@ -147,13 +147,6 @@ def test_what_is_no_network_is_refused_in_a_line(networks):
         assert "\n" not in str(refused.value)
 
 
-def test_another_layout_of_keras_json_is_refused_where_it_would_count(monkeypatch):
-    monkeypatch.setattr(tf.keras.backend, "image_data_format", lambda: "channels_first")
-    for name in ("keras.applications:MobileNetV2", "bidaf"):
-        with pytest.raises(ValueError, match='"image_data_format" of keras.json should be "chann'):
-            models.build(name)
-
-
 def test_a_network_of_others_has_none_of_our_settings():
     recipe = recipes.get("digits/resnet8", model="keras.applications:ResNet50", final_survival=0.5)
     placement = Placement(tf.distribute.get_strategy())
