@@ -126,6 +126,9 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     logits = np.array([[[9, 0, 8], [9, 0, 8]]], np.float32)
     answers = reader.answers("Jose\u0301 owns", "Who?", 3)
     assert [answer.text for answer in answers] == ["Jose\u0301", "owns"]
+    logits = np.array([[[0, 8, 9], [0, 8, 9]]], np.float32)
+    answers = reader.answers("Jose\u0301s", "Who?", 3)  # and it is none alone
+    assert [answer.text for answer in answers] == ["s", "Jose\u0301"]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ class Reader:
             begin, end = int(split.offsets.values[first, 0]), int(split.offsets.values[last, 1])
             end = spans.past_marks(context, end)
             past = int(np.searchsorted(split.offsets.values[:, 0], end))  # first token after it
-            answers.append(Answer(context[begin:end], begin, end, float(merged.probabilities[0])))
+            if not answers or spans.past_marks(context, begin) == begin:  # else an accent alone
+                probability = float(merged.probabilities[0])
+                answers.append(Answer(context[begin:end], begin, end, probability))
             sides = (run[0], first), (past, run[1])
             runs |= {side: best(*side) for side in sides if side[0] < side[1]}
         return answers

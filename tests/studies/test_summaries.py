@@ -35,10 +35,12 @@ def test_a_summary_is_what_a_hand_makes_of_it():
 def test_a_miss_is_in_the_share_and_a_crash_is_censored():
     runs = setting(("a",), 10.0, math.inf).outcomes
     runs.append(samples.outcome(("a",), 2, 7.0, outcomes.CRASHED))
+    runs.append(runs[-1]._replace(rows=[]))  # before its first evaluation
     times = Setting(("a",), runs).times(98.0)
-    assert times.seconds.tolist() == [10, math.inf, 7]
-    assert times.censored.tolist() == [False, False, True]
-    assert summaries.summarize([Setting(("a",), runs)], 98.0)[0].reached == 1
+    assert times.seconds.tolist() == [10, math.inf, 7, 0]
+    assert times.censored.tolist() == [False, False, True, True]
+    (row,) = summaries.summarize([Setting(("a",), runs)], 98.0)
+    assert (row.reached, row.finished, row.runs) == (1, 2, 4)
 
 
 def test_a_run_that_was_trained_for_more_has_reached_what_it_passed():
