@@ -216,18 +216,21 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
     levels = Level("A", {"batch_size": 64}), Level("B", {"learning_rate": 0.2})
     factors = tuple(Factor(level.label.lower(), (Level("-", {}), level)) for level in levels)
 
-    def text(misses):
+    def text(misses, trials=3):
         def outcome(planned):
             status = outcomes.MISSED if planned.labels in misses else outcomes.REACHED
             return samples.outcome(planned.labels, planned.seed, 10.0, status)
 
-        folder = tmp_path / str(len(misses))
-        samples.write(folder, samples.study(factors=factors, figure="factors"), outcome)
+        folder = tmp_path / f"{len(misses)}-{trials}"
+        study = samples.study(factors=factors, figure="factors", trials=trials)
+        samples.write(folder, study, outcome)
         return reports.format_text(reports.load(folder))
 
     assert "all together 1.00. Alone no more than half reach it: A." in text([("A", "-")])
     product = "1.00 (A) x 1.00 (B) = 1.00; all together 1.00; an interval needs five runs"
     assert product in " ".join(text([]).split())
+    whole = "1.00 of it (95 %: 1.00 to 1.00): consistent with the product."
+    assert whole in " ".join(text([], 5).split())
 
 
 def test_the_baseline_is_the_plan_s_first_setting_whichever_run_ended_first(tmp_path):
