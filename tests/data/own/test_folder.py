@@ -179,6 +179,7 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "more")
     _, splits = own.loaded(recipe(validation_share=0.25), str(tmp_path))
     assert splits.classes == ["red", "train"]  # of vehicles, say
+    assert {name.split("/")[0] for name in splits.train.names} == {"red", "train"}
 
 
 def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):
