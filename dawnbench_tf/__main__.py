@@ -6,13 +6,14 @@ from pathlib import Path
 
 import dawnbench_tf
 from dawnbench_tf.refusals import suggestion
-from dawnbench_tf.terminal import exit_with, say, show
+from dawnbench_tf.terminal import exit_with, hold_standard_streams, say, show
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
     """Runs the command that the first argument names. Exit status: the command's."""
+    hold_standard_streams()
     show()
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):

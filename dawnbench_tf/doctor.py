@@ -74,7 +74,8 @@ def examine(steps: bool = True) -> Iterator[Finding]:
       steps: whether to train a few steps on each kind of device, which takes about a minute.
     """
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
-    home, revision = Path(dawnbench_tf.__file__).parent, machine.git_revision()[:12]
+    home, revision = Path(dawnbench_tf.__file__).parent, machine.git_revision()
+    revision = revision[:12] + revision[40:]  # as "-dirty"
     yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {revision}")
     own = machine.instructions()
     sets = ", ".join(name for name in INSTRUCTIONS if name in own)
@@ -91,8 +92,9 @@ def examine(steps: bool = True) -> Iterator[Finding]:
 
     code = "from dawnbench_tf import doctor; doctor.print_probe()"
     output, error = _run([*machine.python(), "-c", code])
-    error = error or "its import failed" * (not output)
-    probe = {} if error else json.loads(output.splitlines()[-1])
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    error = error or "its import failed" * (not lines)
+    probe = {} if error else json.loads(lines[-1])
     installed = _versions("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
     if error:
         fix = "install it anew: pip install --force-reinstall tensorflow"
@@ -110,7 +112,8 @@ def examine(steps: bool = True) -> Iterator[Finding]:
         yield Finding("TensorFlow", f"{probe['version']}, {build}; oneDNN {one_dnn}")
     lack = f"the commands train with tf-keras: {machine.install_command('harness')}"
     keras = ", ".join(_versions("tf-keras", "keras"))
-    yield Finding("Keras", keras or "none", "" if "tf-keras" in keras else lack)
+    lack = probe.get("keras", "") if "tf-keras" in keras else lack
+    yield Finding("Keras", keras or "none", lack)
 
     yield _gpus(probe)
     files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
@@ -168,7 +171,12 @@ def print_probe() -> None:
         "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
         "wrong": wrong,
         "loaded": {},
+        "keras": "",
     }
+    try:
+        import tf_keras  # noqa: F401
+    except (Exception, SystemExit) as error:
+        facts["keras"] = one_line(f"tf_keras: its import raised {type(error).__name__}: {error}")
     with suppress(OSError, AttributeError):  # after the convolution, which loads cuDNN
         facts["loaded"] = _loaded(Path("/proc/self/maps").read_text()) if gpus else {}
     print("\n" + json.dumps(facts))
@@ -266,9 +274,10 @@ def _some_steps(strategy: list[str]) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
         _, error = _run([*machine.python(), "-m", "dawnbench_tf.train", *own, *strategy])
-        if error:
-            return Finding(name, "none", error)
-        trial = json.loads((Path(folder) / "trial/trial.json").read_text())
+        file = Path(folder) / "trial/trial.json"
+        if error or not file.is_file():
+            return Finding(name, "none", error or "ended without a result")
+        trial = json.loads(file.read_text())
     return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
 
 

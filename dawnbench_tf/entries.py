@@ -165,6 +165,10 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     if not entry.task.benchmark:
         text = "is of a task outside DAWNBench; there is nowhere to submit it"
         raise Refusal(f"{shown(path)}: {text}")
+    if entry.author in ("", ANONYMOUS):
+        refuse("author", entry.author, "should name who submits the entry")
+    if not entry.author_email:
+        refuse("author_email", "", "should be an address to reach the author at")
     if cost_per_hour is not None:
         entry = run_entry.with_price(entry, cost_per_hour)
     parts = entry.name.split("_")
@@ -191,13 +195,9 @@ def main(options: Options, arguments: list[str]) -> int:
     if action != "package" or len(paths) != 1:
         usage = "should be: validate PATH..., or package RUN_DIR"
         raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {usage}")
-    if credits.author == ANONYMOUS:
-        refuse("author", credits.author, "should name who submits the entry")
-    if not credits.author_email:
-        refuse("author_email", "", "should be an address to reach the author at")
     names = ("author", "author_email", "hardware")
     changes = {name: getattr(credits, name) for name in names} | {"code_url": options.code_url}
-    changes = {name: value for name, value in changes.items() if value}
+    changes = {name: value for name, value in changes.items() if value not in ("", ANONYMOUS)}
     output, price = Path(options.output_dir), credits.cost_per_hour
     for path in package(paths[0], changes, output, credits.hardware_tag, price):
         print(path)

@@ -83,7 +83,8 @@ def main(options: Options, names: list[str]) -> int:
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
     output = Path(options.output).absolute()
-    if options.output and (output.is_dir() or not os.access(output.parent, os.W_OK)):
+    is_other = output.exists() and not output.is_file()
+    if options.output and (is_other or not os.access(output.parent, os.W_OK)):
         refuse("output", options.output, "should be a file in a folder that can be written")
     rows: list[Estimate] = []
     status = 0

@@ -109,6 +109,8 @@ def digest(path: Path, hint: str = "") -> str:
 @contextmanager
 def renamed_to(path: Path) -> Iterator[Path]:
     """Gives a temporary name, of the same suffix, to write to; then renames the file to `path`."""
+    if path.exists() and not path.is_file():  # a rename would replace a device, such as /dev/null
+        raise Refusal(f"{path}: is no regular file; name a file")
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
     discard(temporary)  # of a process that was killed; or a link, which would be written through
     try:

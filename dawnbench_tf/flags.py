@@ -5,6 +5,7 @@ imported.
 """
 
 import errno
+import gc
 import logging
 import shlex
 import signal
@@ -69,6 +70,7 @@ def run(
     # A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
     # 128 + the signal's number.
     hold_standard_streams()
+    gc.set_threshold(50_000, 20)  # TensorFlow's import and our lists are no garbage: a second less
     with suppress(OSError, AttributeError):  # of a notebook's or another program's stream
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as stderr
     show()
@@ -83,8 +85,8 @@ def run(
     others = {name: (*row, None) for name, row in replaced.items()}
     for name, (_, item, default) in (own | others).items():
         _define_flag(name, item, default)
-    app.define_help_flags()  # of which these three become ours
-    for flag in ("help", "helpshort", "helpfull"):
+    app.define_help_flags()  # of which these become ours
+    for flag in ("help", "h", "?", "helpshort", "helpfull"):
         names = None if flag == "helpfull" else (lambda: common() or own)
         flags.DEFINE_flag(_HelpFlag(flag, partial(_help_text, own | others, names)))
     app.run(
@@ -293,11 +295,15 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
         text = str(error)
-        if isinstance(error, flags.UnrecognizedFlagError) and "Did you mean" not in text:
-            # absl does not compare with the --noNAME of a bool.
-            opposites = [f"no{name}" for name in flags.FLAGS if flags.FLAGS[name].boolean]
-            hint = suggestion(error.flagname, [*flags.FLAGS, *opposites], "")
-            text += hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
+        if isinstance(error, flags.UnrecognizedFlagError):
+            # absl suggests flags of its own, and no --noNAME of a bool.
+            own = flags.FLAGS.flags_by_module_dict()[sys.argv[0]]
+            opposites = [f"no{flag.name}" for flag in own if flag.boolean]
+            hint = suggestion(
+                error.flagname, [*(flag.name for flag in own), *opposites, "help"], ""
+            )
+            hint = hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
+            text = f"Unknown command line flag '{error.flagname}'{hint}"
         if "('Non-boolean" in text:  # absl prints a tuple
             text = text.partition("('Non-boolean")[0] + "should be true or false"
         exit_with(text)

@@ -280,9 +280,10 @@ def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
         return TASKS[text]
     check_reader(text)
     kind, _, dataset = text.partition(":")
-    own = Path(data_dir).expanduser().absolute()
-    stem = own.stem if own.suffix in (".npz", ".json") else own.name  # flowers.2024 is a folder
-    stem = dataset or (stem if data_dir else "")
+    stem = dataset
+    if data_dir and not dataset:
+        own = Path(data_dir).expanduser().absolute()
+        stem = own.stem if own.suffix in (".npz", ".json") else own.name  # flowers.2024 is a folder
     name = name or re.sub(r"[^A-Za-z0-9.]+", "-", stem)[:60].strip("-.") or kind
     _check_own_name(name)
     scoring = "squad" if kind == "squad_json" else "top1"

@@ -124,7 +124,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 raise ValueError(f"{text}. Received: {name}={value!r}")
         path = None if log is None else Path(log).absolute()
         folder = path.parent if path else Path()
-        if path and (path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK)):
+        is_other = bool(path and path.exists() and not path.is_file())  # each row opens it anew
+        if path and (is_other or not folder.is_dir() or not os.access(folder, os.W_OK)):
             text = "`log` should be a file in a folder that exists and can be written"
             raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every

@@ -320,9 +320,8 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
         (["validate", "--author=A"], "--author=A: is for `package`"),
         (["package", ".", "--lenient"], "--lenient=true: is for `validate`"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
-        (["package", "nowhere"], "--author=anonymous: should name who submits"),
+        (["package", "nowhere"], "nowhere: is no folder; should be the folder of a run"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
-        (["package", ".", "--author=A"], "--author_email: should be an address to reach the"),
         (["package", "no", "--instance=p3.2xlarge"], "--instance=p3.2xlarge: is of this machine"),
     ],
 )
@@ -377,6 +376,16 @@ def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
     assert "2020-01-01" not in path.read_text()
     done = run("package", "both/two", *WHO, cwd=tmp_path)
     assert done.returncode == 1 and "another entry of that name is there" in done.stderr
+    put(tmp_path / "named", author="Eve", authorEmail="eve@example.org")  # by its training's flags
+    (path,) = entries.package(tmp_path / "named", {}, tmp_path / "named-too")
+    assert read_entry(path).author == "Eve"
+    for field, words in (
+        ("author", "--author=: should name who"),
+        ("authorEmail", "an address to"),
+    ):
+        put(tmp_path / field, **{field: ""})
+        with pytest.raises(Refusal, match=words):
+            entries.package(tmp_path / field, {}, tmp_path / "none")
 
 
 def test_a_run_in_a_folder_named_as_an_entry_s_is_packaged(tmp_path):

@@ -78,6 +78,7 @@ def test_help_is_short_and_says_where_the_rest_is(cold_command):
     ("flag", "line"),
     [
         ("--bach_size=1", "Unknown command line flag 'bach_size'. Did you mean: batch_size"),
+        ("--nope", "Unknown command line flag 'nope'. Did you mean: noflip"),
         ("--batch_size=many", "flag --batch_size=many: should be a whole number"),
         ("--strategy=tpus", "flag --strategy=tpus: value should be one of <off|one_device|"),
         ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),

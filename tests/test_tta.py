@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import os
 import pickle
 import shutil
 import warnings
@@ -205,6 +206,7 @@ def test_wrong_arguments_are_refused():
         ({"first": -1}, "`first` should be a finite number of at least 0"),
         ({"first": float("inf")}, "`first` should be a finite number"),
         ({"log": "."}, "`log` should be a file in a folder that exists"),
+        ({"log": os.devnull}, "`log` should be a file in a folder that exists"),
         ({"metric": "val_score"}, "the metric 'val_score' does not tell"),
         ({"cost_per_hour": -1}, "number of at least 0. Received: cost_per_hour=-1"),
         ({"last_step": "9"}, "`last_step` should be a finite number"),

@@ -71,20 +71,20 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 
 def _from_batches(
-    path: Path, names: list[str], parse: Callable[[str, bytes], tuple[np.ndarray, np.ndarray]]
+    path: Path, names: list[str], parse: Callable[[str, bytes, bool], tuple[np.ndarray, np.ndarray]]
 ) -> Splits:
     """Reads the six batches from a folder or an archive; `parse` returns pixels and labels."""
+    # Checksums are published for archives, not for extracted folders.
+    verified = archives.is_published(path, PUBLISHED) if path.is_file() else None
     contents = archives.read_members(path, names)
     train = (len(names) - 1) * _PER_BATCH
     images = np.empty((train + _PER_BATCH, 32, 32, 3), np.uint8)
     labels = np.empty(len(images), np.int64)
     for begin, name in zip(range(0, len(images), _PER_BATCH), names, strict=True):
         part = slice(begin, begin + _PER_BATCH)
-        flat, labels[part] = parse(f"{path}/{name}", contents.pop(name))
+        flat, labels[part] = parse(f"{path}/{name}", contents.pop(name), bool(verified))
         for channel in range(3):  # four times as fast as a transposition of all
             images[part, ..., channel] = flat.reshape(_PER_BATCH, 3, 32, 32)[:, channel]
-    # Checksums are published for archives, not for extracted folders.
-    verified = archives.is_published(path, PUBLISHED) if path.is_file() else None
     return Splits(
         in_memory(images[:train], labels[:train]),
         in_memory(images[train:], labels[train:]),
@@ -92,7 +92,7 @@ def _from_batches(
     )
 
 
-def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _parse_binary(where: str, content: bytes, _: bool) -> tuple[np.ndarray, np.ndarray]:
     """Parses 10,000 records: one label byte, then 3,072 pixel bytes (channel, row, column)."""
     wanted = _PER_BATCH * (1 + _PIXELS)
     if len(content) != wanted:
@@ -102,9 +102,9 @@ def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     return records[:, 1:], records[:, 0]
 
 
-def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _parse_python(where: str, content: bytes, published: bool) -> tuple[np.ndarray, np.ndarray]:
     """Parses a pickled dict: data uint8 (10000, 3072), labels a list of 10,000 integers."""
-    batch = unpickle_arrays(where, content)
+    batch = unpickle_arrays(where, content, published)
     data, labels = batch.get("data"), batch.get("labels")
     if data is None or labels is None:
         keys = one_line(", ".join(map(str, batch)))
@@ -116,11 +116,11 @@ def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     return data, np.asarray(labels, np.int64)
 
 
-def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
+def unpickle_arrays(where: str, content: bytes, published: bool = False) -> dict[str, Any]:
     """Reads a pickled dict of arrays and plain values; no code of the pickle is run."""
     problem = "not a pickle of plain arrays"  # damaged pickles raise errors of any type
     with refusing(where, problem, Exception, hint="fetch it again"):
-        loaded = pickles.load(BytesIO(content), _NAMES)
+        loaded = pickles.load(BytesIO(content), _NAMES, published=published)
         if not isinstance(loaded, dict):
             raise ValueError(f"it is a {type(loaded).__name__}, should be a dict")
         return {_text(key): _array(value) for key, value in loaded.items()}

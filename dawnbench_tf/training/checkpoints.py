@@ -5,6 +5,7 @@ augmentation of the data follow from (seed, epoch), so they are not saved.
 """
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -102,6 +103,7 @@ class Saver(tf.keras.callbacks.Callback):
 
     def _publish(self, temporary: Path, final: Path) -> None:
         """Adds state.json, flushes all files to disk, then renames the folder."""
+        shutil.copymode(self.folder.path, temporary)  # a temporary folder is nobody else's
         # fsync before the rename: after a power cut the final name must not have empty files.
         for path in temporary.iterdir():
             _flush(path)

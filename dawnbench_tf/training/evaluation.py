@@ -33,8 +33,11 @@ class Evaluator:
         with strategy.scope():
             with_views = data.with_views(model)
         order = _gathered_order(strategy)
-        self._forward = _forward(data, with_views, order)
-        self._forward_once = _forward(data, model, order)  # without test-time augmentation
+        # Lengths of texts vary: for a signature one trace takes all. A TPU needs one for each.
+        one = replicas == 1 and not isinstance(strategy, tf.distribute.TPUStrategy)
+        spec = self._batches.element_spec if one else None
+        self._forward = _forward(data, with_views, order, spec)
+        self._forward_once = _forward(data, model, order, spec)  # without test-time augmentation
 
     def __call__(self) -> dict[str, float]:
         selects = self._data.selects_views
@@ -62,14 +65,18 @@ class Evaluator:
             self._data.save_answers(self.answers, folder)
 
 
-def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[Any], tf.Tensor]:
+def _forward(
+    data: Data, model: tf.keras.Model, order: np.ndarray, spec: Any = None
+) -> Callable[[Any], tf.Tensor]:
     """Returns a function from a batch of `data.test_batches` to the outputs of `model` for it."""
     strategy = data.placement.strategy
 
     def answer(batch: Any) -> tf.Tensor:
         return model(data.prepare(batch), training=False)
 
-    @tf.function(reduce_retracing=True, autograph=False)
+    signature = None if spec is None else [spec]
+
+    @tf.function(reduce_retracing=True, autograph=False, input_signature=signature)
     def forward(batch: Any) -> tf.Tensor:
         outputs = strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
         if (order[1:] > order[:-1]).all():

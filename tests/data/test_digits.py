@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import digits
@@ -11,7 +12,11 @@ def test_the_split_is_fixed_stratified_and_complete():
     splits = digits.load(recipes.get("digits/resnet8"))
     assert len(splits.train.labels) == 1297 and len(splits.test.labels) == 500
     assert splits.test.labels[:10].tolist() == [4, 8, 8, 3, 9, 0, 6, 3, 9, 8]  # the same for ever
-    counts = np.bincount(load_digits().target)
+    target = load_digits().target
+    parts = train_test_split(target, test_size=500, stratify=target, random_state=0)
+    for split, labels in zip((splits.train, splits.test), parts, strict=True):
+        np.testing.assert_array_equal(split.labels, labels)
+    counts = np.bincount(target)
     shares = np.bincount(splits.test.labels) / counts
     assert shares.min() > 0.27 and shares.max() < 0.29  # 500 of 1,797 is 0.278
     together = np.concatenate([splits.train.labels, splits.test.labels])

@@ -125,7 +125,9 @@ def pixels(split: Split, recipe: Recipe, indices: np.ndarray) -> np.ndarray:
     """Returns images cropped as they are tested, uint8 (b, height, width, 3)."""
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     with tf.device("CPU:0"), refusing_damage(partial(jpegs.describe_damage, split)):
-        if split.jpegs is not None and len(indices) < FEW:
+        if split.jpegs is None:
+            return augment.crop_center(split.fetch(plan[0]), recipe.data.crop_size).numpy()
+        if len(indices) < FEW:
             sides = [side.tolist() for side in plan[1:]]
             contents = split.jpegs(tf.constant(plan[0])).numpy()
             cropped = map(jpegs.center_crop, contents, *map(tf.constant, sides))

@@ -5,6 +5,7 @@
 """
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,7 +105,7 @@ def _text(node: Any, key: str, where: str, least: int = 1) -> str:
     text = _value(node, key, str, where)
     if len(text.strip()) < least:
         raise Refusal(f"{where}.{key}: is empty; should be text")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if re.search("[\ud800-\udfff]", text):
         fault = "holds half of a character (a lone surrogate)"
         raise Refusal(f"{where}.{key}: {fault}; fetch it again")
     return text

@@ -15,8 +15,8 @@ from dawnbench_tf.refusals import refuse
 # Contractions are split as in GloVe's vocabulary (do n't, it 's). Numbers keep commas and points.
 # Every other sign is a token of its own, so that answers start and end at token boundaries.
 _GLOVE = re.compile(
-    r"""[^\W\d_]+?(?=n['’]t\b) | n['’]t\b | ['’](?:s|re|ve|ll|d|m)\b
-      | \d+(?:[.,]\d+)* | [^\W\d_]+ | \S""",
+    r"""n['’]t\b | [^\W\d_]+(?!(?<=n)['’]t\b) | ['’](?:s|re|ve|ll|d|m)\b
+      | \d+(?:[.,]\d+)* | \S""",
     re.VERBOSE | re.IGNORECASE,
 )
 # squad/utils.py of the seed: tokens are split at these characters; each character becomes a token.

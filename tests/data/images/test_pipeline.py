@@ -331,13 +331,13 @@ def test_images_of_any_size_come_back_from_the_devices():
 
 def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypatch):
     monkeypatch.setattr(tested, "BLOCK", 5)
-    unpatched, fetched = tested._test_images, []
+    unpatched, fetched = tested.pixels, []
 
-    def as_tested(split, plan, *arguments):
-        fetched.append(len(plan[0]))
-        return unpatched(split, plan, *arguments)
+    def as_tested(split, recipe, indices):
+        fetched.append(len(indices))
+        return unpatched(split, recipe, indices)
 
-    monkeypatch.setattr(tested, "_test_images", as_tested)
+    monkeypatch.setattr(tested, "pixels", as_tested)
     examples = ImageData(RECIPE, SPLITS, Placement(Shared())).examples()
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     assert len(examples) == 23 and examples[0][0].shape == (1, 8, 8, 3)
