@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from ctypes.util import find_library
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import import_module, metadata
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,7 +174,7 @@ def print_probe() -> None:
         "keras": "",
     }
     try:
-        import tf_keras  # noqa: F401
+        import_module("tf_keras")
     except (Exception, SystemExit) as error:
         facts["keras"] = one_line(f"tf_keras: its import raised {type(error).__name__}: {error}")
     with suppress(OSError, AttributeError):  # after the convolution, which loads cuDNN

@@ -70,7 +70,7 @@ def run(
     # A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
     # 128 + the signal's number.
     hold_standard_streams()
-    gc.set_threshold(50_000, 20)  # TensorFlow's import and our lists are no garbage: a second less
+    gc.set_threshold(40_000, 20)  # TensorFlow's import and our lists are no garbage: a second less
     with suppress(OSError, AttributeError):  # of a notebook's or another program's stream
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as stderr
     show()

@@ -118,8 +118,7 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
 
 def collect(folders: list[Path]) -> list[Result]:
     """Returns the published results and those of the folders, marked as yours. Raises Refusal."""
-    collected = results.dawnbench_results()
-    measurements = {_measurement(result) for result in collected}
+    collected = {_measurement(result): result for result in results.dawnbench_results()}
     for folder in folders:
         found_results, problems = results.read_tree(folder, misses=True)
         for line in problems:
@@ -129,12 +128,12 @@ def collect(folders: list[Path]) -> list[Result]:
             raise Refusal(f"{shown(folder)}: {reason}")
         count = len(collected)
         for result in found_results:
-            if _measurement(result) not in measurements:
-                measurements.add(_measurement(result))
-                collected.append(replace(result, mine=True))
+            other = collected.get(_measurement(result))
+            if other is None or (other.mine and other.usd is None):  # a package may have a price
+                collected[_measurement(result)] = replace(result, mine=True)
         if left := len(found_results) - (len(collected) - count):
-            terminal.say(f"left out: {left} of {shown(folder)}, ranked already")
-    return collected
+            terminal.say(f"left out: {left} of {shown(folder)}, given or published already")
+    return [*collected.values()]
 
 
 def _measurement(result: Result) -> tuple[Any, ...]:

@@ -165,10 +165,9 @@ def check_keras() -> None:
     """Raises Refusal if this process uses `tf.keras` as Keras 3, or with other defaults."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow and tensorflow.keras.Model.__module__.startswith("keras."):
-        raise Refusal(
-            'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before anything '
-            "uses tf.keras, e.g. in a notebook's first cell, and start the kernel anew"
-        )
+        text = 'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before'
+        where = "e.g. in a notebook's first cell, and start the kernel anew"
+        raise Refusal(f"{text} anything uses tf.keras, {where}")
     if keras := sys.modules.get("tf_keras"):
         for name, default in (("floatx", "float32"), ("image_data_format", "channels_last")):
             if (value := getattr(keras.backend, name)()) != default:

@@ -158,8 +158,7 @@ def _middles(seconds: np.ndarray, censored: np.ndarray) -> np.ndarray:
 
 
 def median(times: Times) -> float:
-    """Returns the mean of the two middle times; inf if no more than half of the runs reach it."""
-    # nan if crashes leave it unknown, see `middle`
+    """Returns the mean of the two middle times, which may be inf or nan, see `middle`."""
     return sum(middle(times)) / 2
 
 

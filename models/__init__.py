@@ -186,8 +186,8 @@ def load_published(
       file: path of the file; for a TensorFlow checkpoint its prefix or its .index. Or the name
         of a publisher: "torchvision" (IMAGENET1K_V1), "torchvision_v2" (IMAGENET1K_V2) or
         "akamaster" (ResNets for CIFAR-10). Its file for `model.name` is read from Keras's cache.
-      new_head: accept a file of another number of classes, or without a head; the last dense layer
-        then keeps its values, all others are loaded.
+      new_head: accept a file of another number of classes, with another head, or without; the
+        dense layers of a ResNet, or a BERT's span head, then keep their values.
       download: whether to download a publisher's file that is not in the cache. Its name states
         the start of its SHA-256, which is always checked.
 

@@ -54,7 +54,7 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         hint = f"; {took}" * isinstance(error, TypeError)
         raise ValueError(f"{name} raised {type(error).__name__}: {error}{hint}") from error
     finally:
-        if make.dtype:
+        if policies.global_policy().name != before.name:
             policies.set_global_policy(before)
     if not isinstance(network, tf.keras.Model):
         kind = f"{type(network).__module__}.{type(network).__name__}"

@@ -41,10 +41,9 @@ def load_model(file: str | os.PathLike) -> tf.keras.Model:
         module = config.get("module") if isinstance(config, dict) else ""
         saved = str(module).partition(".")[0]
         if saved != tf.keras.Model.__module__.partition(".")[0] and saved in ("keras", "tf_keras"):
-            hint = (
-                f"set TF_USE_LEGACY_KERAS={int(saved == 'tf_keras')} before TensorFlow is imported"
-            )
-            raise _refusal(file, f"was saved by {saved}; {hint}") from error
+            flag = f"TF_USE_LEGACY_KERAS={int(saved == 'tf_keras')}"
+            text = f"was saved by {saved}; set {flag} before TensorFlow is imported"
+            raise _refusal(file, text) from error
         raise _refusal(file, f"can't be loaded ({type(error).__name__}: {error})") from error
 
 
@@ -52,9 +51,8 @@ def _read_config(file: str | os.PathLike) -> Any:
     """Reads the file's config.json."""
     path = Path(file)
     if path.suffix != ".keras" or not path.is_file() or not zipfile.is_zipfile(path):
-        raise _refusal(
-            file, "should be a `.keras` file, a zip archive; for published weights, load_published"
-        )
+        text = "should be a `.keras` file, a zip archive; for published weights, load_published"
+        raise _refusal(file, text)
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo("config.json").file_size > LARGEST_CONFIG:

@@ -379,10 +379,7 @@ def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
     put(tmp_path / "named", author="Eve", authorEmail="eve@example.org")  # by its training's flags
     (path,) = entries.package(tmp_path / "named", {}, tmp_path / "named-too")
     assert read_entry(path).author == "Eve"
-    for field, words in (
-        ("author", "--author=: should name who"),
-        ("authorEmail", "an address to"),
-    ):
+    for field, words in (("author", "--author: should name who"), ("authorEmail", "an address to")):
         put(tmp_path / field, **{field: ""})
         with pytest.raises(Refusal, match=words):
             entries.package(tmp_path / field, {}, tmp_path / "none")

@@ -12,6 +12,7 @@ import pytest
 from dawnbench_tf import leaderboard
 from dawnbench_tf.ranking import plots, results
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.submission import source
 from tests import screen
 from tests.ranking.test_results import GOOD, HEAD, write
 
@@ -55,13 +56,22 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
     assert done.stdout.count("in first would rank") == done.stdout.count("in second would") == 2
     rows = [line for line in done.stdout.splitlines() if line.startswith("*")]
     assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
-    assert f"left out: 2 of {tmp_path}, ranked already" in done.stderr
+    assert f"left out: 2 of {tmp_path}, given or published already" in done.stderr
     write(tmp_path / "run", HEAD + "1\t0.003\t95\n")
     (tmp_path / "run/run.json").touch()
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/linked").symlink_to(tmp_path / "run")  # on another disk, say
+    (tmp_path / "run/itself").symlink_to(tmp_path / "run")
+    assert len([*source.find(tmp_path / "run", [])]) == 2
     (row,) = (r for r in leaderboard.rank(tmp_path / "tree", "CIFAR10").tables[0].rows if r.mine)
     assert row.folder == "linked"
+    for name, price in (("free", None), ("priced", 3.0)):  # a package that adds the price
+        write(tmp_path / name, HEAD + "1\t0.004\t95\n", costPerHour=price)
+    paths = tmp_path / "free", tmp_path / "priced", tmp_path / "free"
+    time, cost, *_ = leaderboard.rank(paths, "CIFAR10").tables
+    assert [row.folder for table in (time, cost) for row in table.rows if row.mine] == [
+        "priced"
+    ] * 2
 
 
 def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):

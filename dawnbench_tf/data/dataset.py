@@ -229,9 +229,7 @@ class Data(Protocol):
     def check_saved(self, folder: Path, trains: bool = False) -> None:
         """Raises Refusal if the files that `save` wrote to `folder` belong to another data set.
 
-        Args:
-          folder: the folder of a run.
-          trains: whether the run goes on, which needs the same training examples too.
+        With `trains` the run goes on, which needs the same training examples too.
         """
 
     def save_answers(self, answers: Any, folder: Path) -> None:

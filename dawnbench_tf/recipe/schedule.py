@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from dawnbench_tf.refusals import refuse
@@ -92,12 +92,10 @@ class Schedule:
         decay = (len(epochs) <= 1 and not factors, "takes at most one of schedule_epochs")
         fits_points = 0 < len(factors) == len(epochs)
         between = (fits_points, "takes a factor for each of schedule_epochs")
+        after = (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs")
         fits, rule = {
             "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
-            "steps": (
-                len(factors) == len(epochs) + 1,
-                "takes one factor more than schedule_epochs",
-            ),
+            "steps": after,
             "linear": between,
             "cosine_points": between,
             "cosine": decay,
@@ -105,10 +103,8 @@ class Schedule:
         }[self.form]
         points = self.form in ("linear", "cosine_points")
         if self.momenta and not (points and len(self.momenta) == len(epochs)):
-            expected = (
-                "takes --schedule=linear or cosine_points, and one for each of schedule_epochs"
-            )
-            refuse("schedule_momenta", self.momenta, expected)
+            text = "takes --schedule=linear or cosine_points, and one for each of schedule_epochs"
+            refuse("schedule_momenta", self.momenta, text)
         if factors and not any(factors):
             refuse("schedule_factors", factors, "one of them should be over 0")
         if not fits:
@@ -121,8 +117,10 @@ class Schedule:
         if self.form not in ("linear", "cosine_points"):
             return []
         points = (0.0, self.factors[0]), *zip(self.epochs, self.factors, strict=True)
-        spans = [(a, b) for (a, factor), (b, later) in pairwise(points) if not factor + later]
-        return [span for span in spans if span[1] <= self.zero_from]
+        alike = [
+            (zero, [epoch for epoch, _ in own]) for zero, own in groupby(points, lambda p: not p[1])
+        ]
+        return [(own[0], own[-1]) for zero, own in alike if zero and own[-1] <= self.zero_from]
 
     @property
     def zero_from(self) -> float:

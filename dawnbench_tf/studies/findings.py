@@ -167,7 +167,7 @@ def _describe_spread(results: Results) -> list[str]:
     text = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
     if row.share:
         low, high = row.share
-        without = ", by those that did not crash" * (row.finished < row.runs)
+        without = ", by those whose end is known" * (row.finished < row.runs)
         text += f" (95 %: {low:.0%} to {high:.0%} of runs would{without})"
     lines = [f"{text}."]
     if row.mean_seconds is None:
@@ -180,9 +180,8 @@ def _describe_spread(results: Results) -> list[str]:
     lines.append(f"Time to it: median {median}, mean{whose} {mean}.")
     if row.variation is not None:
         needed = time_statistics.trials_for_mean(row.variation)
-        lines.append(
-            f"Coefficient of variation {row.variation:.1%}: {needed} trials give the mean to 5 %."
-        )
+        text = f"Coefficient of variation {row.variation:.1%}: {needed} trials give the mean to"
+        lines.append(f"{text} 5 %.")
         hits = [hit for o in setting.outcomes if (hit := o.row_at(row.threshold))]
         parts = [[hit["epoch"] for hit in hits], [hit["hours"] / hit["epoch"] for hit in hits]]
         epochs, paces = (statistics.stdev(part) / statistics.mean(part) for part in parts)
@@ -199,11 +198,9 @@ def _describe_tradeoff(results: Results) -> list[str]:
     fewest = min(finite, key=lambda row: row.epochs)
     highest = max(fast, key=lambda row: row.examples_per_second or 0.0)
     best = min(finite, key=lambda row: row.median_seconds)
-    return [
-        f"Fewest epochs: {fewest.setting} ({fewest.epochs:.3g}); highest throughput: "
-        f"{highest.setting} ({highest.examples_per_second:,.0f} examples/s); shortest time: "
-        f"{best.setting}."
-    ]
+    text = f"Fewest epochs: {fewest.setting} ({fewest.epochs:.3g}); highest throughput: "
+    text += f"{highest.setting} ({highest.examples_per_second:,.0f} examples/s); shortest time: "
+    return [f"{text}{best.setting}."]
 
 
 def _describe_scaling(results: Results) -> list[str]:
@@ -212,10 +209,8 @@ def _describe_scaling(results: Results) -> list[str]:
         share = summaries.efficiency(row, first)
         if share is None:
             continue
-        text = (
-            f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the"
-        )
-        text += f" throughput of {first.devices}"
+        ideal = f"{row.devices / first.devices:g} times the throughput of {first.devices}"
+        text = f"{row.devices} devices reach {share:.0%} of {ideal}"
         if row.communication is not None:
             text += f"; communication is {row.communication:.0%} of a step at most"
         lines.append(f"{text}.")
@@ -230,10 +225,8 @@ def _describe_generalization(results: Results) -> list[str]:
             gaps = np.array([test - fresh for test, fresh in pairs])
             interval = time_statistics.mean_interval(gaps)
             limits = "95 %: {:+.2f} to {:+.2f}, ".format(*interval) if interval else ""
-            lines.append(
-                f"{setting.name}: test score minus held-out score {np.mean(gaps):+.2f} "
-                f"({limits}{len(pairs)} runs)."
-            )
+            gap = f"{np.mean(gaps):+.2f} ({limits}{len(pairs)} runs)"
+            lines.append(f"{setting.name}: test score minus held-out score {gap}.")
     return lines
 
 

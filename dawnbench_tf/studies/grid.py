@@ -243,7 +243,7 @@ def _combine(study: Study, levels: Sequence[Level]) -> tuple[tuple[str, ...], di
     for level in levels:
         value = settings[next(iter(level.settings))] if not level.label else level.label
         text = ",".join(map(str, value)) if isinstance(value, tuple) else value
-        labels.append(level.label or one_line(text, LONGEST))
+        labels.append(level.label or one_line(text, LONGEST).replace("e+", "e"))  # 1e+30 is 1e30
         if not labels[-1].isprintable() or len(labels[-1]) > LONGEST:
             expected = f"should be on one line, of {LONGEST} characters at most"
             raise Refusal(f"{study.name}: level {labels[-1][:40]!a}: {expected}")
@@ -282,8 +282,7 @@ def _plan_run(
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
     values = settings | {"jit_compile": settings.get("jit_compile", False)}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
-    names = (files.hyphenated(label.replace("e+", "e")) for label in labels)  # 1e+30 is 1e30
-    setting = "_".join(filter(None, names)) or "baseline"
+    setting = "_".join(filter(None, map(files.hyphenated, labels))) or "baseline"
     if len(setting.encode()) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} bytes at most"
         raise Refusal(f"{setting[:40]}...: {expected}")

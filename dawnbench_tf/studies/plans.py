@@ -155,7 +155,7 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}
     for row in plan.settings:
         if row.seconds is None:
-            text = f"the steps of {row.name} were not timed, as with --launch and --noestimate"
+            text = f"the steps of {row.name} were not timed (--launch and --noestimate time none)"
             refuse("minutes", "", f"{text}; set trials and levels")
     # A report ranks settings from ENOUGH trials on. If these do not fit and there is one factor,
     # its slowest levels are left out, of equally slow ones the last. The baseline, the level that

@@ -64,9 +64,8 @@ def format_text(results: Results) -> str:
     parts = [findings.sentences(results), *(list(_table(results, t)) for t in results.thresholds)]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
-        parts.append(
-            [f"{n}, seed {o.seed}: {o.status}{': ' * bool(o.reason)}{o.reason}" for n, o in missed]
-        )
+        texts = [(f"{name}, seed {o.seed}: {o.status}", o.reason) for name, o in missed]
+        parts.append([": ".join(filter(None, text)) for text in texts])
     return "\n\n".join(map(printable, parts))
 
 
@@ -94,16 +93,14 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
 
 def values(results: Results) -> dict[str, Any]:
     """Returns the results as JSON values; null for unknown numbers, "never" for infinite ones."""
+    runs = [{"setting": s.name, **o._asdict()} for s in results.settings for o in s.outcomes]
+    tables = results.by_threshold.values()
     return {
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "summaries": _json_values(
-            [vars(r) for each in results.by_threshold.values() for r in each]
-        ),
-        "runs": _json_values(
-            [{"setting": s.name, **o._asdict()} for s in results.settings for o in s.outcomes]
-        ),
+        "summaries": _json_values([vars(r) for rows in tables for r in rows]),
+        "runs": _json_values(runs),
     }
 
 

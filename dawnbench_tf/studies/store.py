@@ -43,7 +43,8 @@ def continued(folder: Path, study: Study) -> Study:
         return study
     earlier = read(folder)
     trials = max(study.trials, earlier.trials)
-    study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
+    modules = {**study.modules, **earlier.modules}  # releases to 0.2 recorded no files
+    study, earlier = replace(study, trials=trials), replace(earlier, trials=trials, modules=modules)
     if other := _difference(earlier.values(), study.values()):
         text = f"holds study {earlier.name} with {other}; name another folder"
         raise Refusal(f"--output_dir={folder}: {text}")

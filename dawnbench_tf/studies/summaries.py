@@ -127,12 +127,11 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             threshold=threshold,
             runs=runs,
             reached=len(reached),
-            finished=finished,  # runs that reached it or ended without it: no crash
+            finished=finished,  # runs that reached it, or ended without a crash or a lower goal
             share=time_statistics.wilson(len(reached), finished) if finished else None,  # of those
             ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
             range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
-            middle_seconds=middle,  # the two middle times; the second is inf if half miss it, and
-            # both times are nan if crashes leave them unknown
+            middle_seconds=middle,  # the two middle times; inf: missed, nan: crashes hide them
             median_seconds=sum(middle) / 2,
             median_interval=time_statistics.median_interval(times),
             mean_seconds=_statistic(np.mean, reached),  # of runs that reached it, as the next two

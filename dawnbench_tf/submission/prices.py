@@ -119,6 +119,6 @@ def count_machines(hardware: str) -> int:
     match, instance = _COUNT.search(hardware), find_instance(hardware)
     if not match and instance:
         name = re.escape(instance.name)
-        before_or_after = rf"(?<!\w)(\d{{1,5}}) ?[x*]? ?{name}|{name} ?[x*] ?(\d{{1,5}})(?!\w)"
+        before_or_after = rf"(?<!\w)(\d{{1,5}}) ?[x*]? ?{name}|{name} ?[x*] ?(\d{{1,5}})(?! ?\w)"
         match = re.search(before_or_after, hardware)
     return max(1, int(match[match.lastindex or 0])) if match else 1

@@ -223,7 +223,7 @@ def _no_number(name: str) -> NoReturn:
 
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
     """Yields all JSON and TSV files in folders named train or inference, at or below `root`."""
-    # Of links to folders only those to runs are followed. Folders that contain a run are skipped,
+    # Of links to folders only those to runs elsewhere are followed. Folders with a run are skipped,
     # whatever their name: a run's own JSON and TSV files are no entries. Folders that can't be read
     # are added to `problems`; with `misses` not_an_entry/ is searched too.
 
@@ -236,7 +236,8 @@ def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterato
             name for name in below if name[0] != "." and (misses or name != NOT_RANKED)
         )
         for path in (Path(folder, name) for name in below):
-            if path.is_symlink() and (path / RECIPE).is_file():
+            elsewhere = not path.resolve().is_relative_to(root.resolve())
+            if path.is_symlink() and (path / RECIPE).is_file() and elsewhere:
                 yield from find(path, problems, misses)
         if os.path.basename(folder) in PHASES and RECIPE not in names:
             for name in sorted(names):

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import ops
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from . import broadcast
@@ -185,10 +184,10 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
     def call(self, inputs: tf.Tensor, training: bool = False, mask: Any = None) -> tf.Tensor:
         if mask is not None and training and self.trainable:
             raise ValueError("`mask` should be None; Keras's BatchNormalization takes one")
-        if training and self.trainable and getattr(self, "fused", False):
-            return self._call_fused(inputs)
         if not (training and self.trainable):
             return super().call(inputs, training=training)
+        if getattr(self, "fused", False):
+            return self._call_fused(inputs)
         # Keras sets moving variance = momentum x old + (1 - momentum) x biased variance. The
         # second term alone is corrected.
         kept = self.momentum * tf.convert_to_tensor(self.moving_variance)
@@ -201,7 +200,8 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
         return outputs
 
     def _call_fused(self, inputs: tf.Tensor) -> tf.Tensor:
-        if not GraphOrParentsInXlaContext(ops.get_default_graph()):
+        by_xla = GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+        if not by_xla or inputs.shape.rank != 4:
             return super().call(inputs, training=True)
         # XLA's variance, E[x²] - E[x]², cancels where the mean is large. A pixel of each channel is
         # near the mean, and what is subtracted from a whole channel changes no output.
@@ -261,10 +261,8 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         if not isinstance(batch, int):  # unknown until the graph runs
             return tf.minimum(self.group, batch)
         if batch > self.group and batch % self.group:
-            raise ValueError(
-                f"the batch of one replica should be a multiple of `group`, or smaller. "
-                f"Received: group={self.group}, and a batch of {batch}"
-            )
+            text = "the batch of one replica should be a multiple of `group`, or smaller"
+            raise ValueError(f"{text}. Received: group={self.group}, and a batch of {batch}")
         return min(self.group, batch)
 
     def get_config(self) -> dict[str, Any]:
@@ -371,10 +369,9 @@ class Whitening(tf.keras.layers.Layer):
         with tf.init_scope():
             kernel = tf.convert_to_tensor(self.kernel)
             if tf.reduce_all(kernel == self._unadapted(kernel.shape[2]).astype(kernel.dtype.name)):
-                raise ValueError(
-                    f"`{self.name}` should have the training images' statistics before training; "
-                    "call adapt(images). Received: filters as they were built"
-                )
+                text = "should have the training images' statistics before training"
+                hint = "call adapt(images). Received: filters as they were built"
+                raise ValueError(f"`{self.name}` {text}; {hint}")
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:

@@ -56,16 +56,18 @@ def values(
         raise ValueError(f"it has {len(blocks)} layers, the network {ours}")
     if unknown := [name for name in theirs if re.match(_INSIDE, name)]:
         raise ValueError(f"its {unknown[0][:100]} is no layer of the network")
-    ends = [layer for layer in model.layers if layer.name in ("first", "last")]
+    layers = {layer.name: layer for layer in model.layers}
+    ends = {unit: layers[end] for unit, end in enumerate(("first", "last")) if end in layers}
     wide = [tensor for name, tensor in theirs.items() if name.startswith(f"{_HEAD}/")]
     fits = ends and all(2 in tensor.shape for tensor in wide)
     if wide and not ends and not new_head:
         raise ValueError(f"its {_HEAD} is no layer of the network; new_head=True leaves it out")
     if wide and (fits or not new_head):
-        kernel = _tensor(theirs, _HEAD, "kernel", (ends[0].kernel.shape[0], 2))
+        width = next(iter(ends.values())).kernel.shape[0]
+        kernel = _tensor(theirs, _HEAD, "kernel", (width, 2))
         bias = _tensor(theirs, _HEAD, "bias", (2,))
         # Their head is one layer of two units, start and end; ours is two layers of one unit.
-        for unit, end in enumerate(ends):
+        for unit, end in ends.items():
             pairs.append((end.kernel, lambda i=unit: kernel()[:, i : i + 1]))
             pairs.append((end.bias, lambda i=unit: bias()[i : i + 1]))
     for variable, read in pairs:

@@ -75,10 +75,8 @@ def values(
     if not any(source.kind for source in sources.values()):
         names = ", ".join(list(tensors)[:5])[:200]
         keras = "/" in names or not names  # paths in an .h5
-        hint = (
-            "; the first releases of Keras 3 saved no names: load it into the network that it was "
-            "saved from, and save that again"
-        )
+        hint = "load it into the network that it was saved from, and save that again"
+        hint = f"; the first releases of Keras 3 saved no names: {hint}"
         raise ValueError(f"it has no layer with a known name{hint if keras else f': {names}'}")
     unknown = [s.name for s in sources.values() if not s.kind and s.name.startswith("layer")]
     if unknown:
@@ -94,7 +92,7 @@ def values(
         if len(ours) != len(theirs):
             hint = "; load it before the network is wrapped in another" * (not ours)
             if cls is tf.keras.layers.Dense:
-                hint = "; new_head=True loads all but the head"
+                hint = "; new_head=True loads all but these"
             text = f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}"
             raise ValueError(f"{text}{hint}")
         pairs += zip(ours, theirs, strict=True)
@@ -122,9 +120,7 @@ def values(
 
 def _differ(ours: Sequence[tf.keras.layers.Layer], theirs: Sequence[Layer]) -> bool:
     """Whether a file's head has another number of layers, or of classes; or it has none."""
-    if len(ours) != len(theirs):
-        return True
-    return any(
+    return len(ours) != len(theirs) or any(
         source.shape("kernel")[:-1] == tuple(layer.kernel.shape)[:-1]
         and source.shape("kernel") != tuple(layer.kernel.shape)
         for layer, source in zip(ours, theirs, strict=True)
@@ -188,10 +184,8 @@ def _position(layer: Layer) -> tuple[int, int, bool, list[int]]:
         return 0, 1, False, []
     if name in ("post_bn", "fc", "fc1000", "linear", "predictions", "probs"):
         return _LAST, 0, False, []
-    raise ValueError(
-        f"its {name[:60]} is not a known layer name of ResNets; files that save_weights of this "
-        "package's models wrote are loaded by model.load_weights"
-    )
+    text = "files that save_weights of this package's models wrote are loaded by model.load_weights"
+    raise ValueError(f"its {name[:60]} is not a known layer name of ResNets; {text}")
 
 
 def _numbers(text: str) -> list[int]:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from dawnbench_tf import recipes
+from dawnbench_tf import files, recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, rows, store
 from dawnbench_tf.studies.grid import Factor, Level, Study
@@ -142,6 +142,10 @@ def test_a_recipe_file_that_changes_is_another_study_s(tmp_path):
             pass
     path.unlink()
     assert [run.recipe.batch_size for run in grid.plan(store.read(tmp_path / "a"))] == [96]
+    earlier = {**study.values(), "modules": {}}  # of a release that recorded no files
+    files.write_json(tmp_path / "a" / store.STUDY, earlier)
+    with store.claimed(tmp_path / "a", study) as goes_on:
+        assert goes_on == study
 
 
 def test_a_recipe_of_a_module_is_recorded_and_never_imported_to_be_read(tmp_path, monkeypatch):

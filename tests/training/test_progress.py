@@ -104,6 +104,7 @@ def test_a_new_run_says_from_when_on_its_learning_rate_is_0(tmp_path):
     for epochs, factors, idle in (
         ((10, 20), (0, 1), ["the learning rate is 0 from epoch 0 to 10"]),
         ((1, 2, 4, 5), (1, 0, 0, 1), ["the learning rate is 0 from epoch 2 to 4"]),
+        ((1, 2, 2.5, 3, 4), (1, 0, 0, 0, 1), ["the learning rate is 0 from epoch 2 to 3"]),
         ((0, 0.5, 1), (0, 0, 1), []),
     ):
         linear = {"schedule_epochs": epochs, "schedule_factors": factors, "schedule": "linear"}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -166,10 +167,9 @@ class ImageData(Data):
             "dtype": precision or recipe.precision,
             "synchronized": _synchronizes(recipe, self.placement.strategy),
         }
+        layers = factories.KERAS if portable else factories.TRAINING
         try:
-            return networks.build(
-                variant, args, factories.KERAS if portable else factories.TRAINING
-            )
+            return networks.build(variant, args, layers)
         except ValueError as error:
             if variant.family != "imported":
                 raise
@@ -208,18 +208,17 @@ class ImageData(Data):
 
     def _names(self) -> dict[str, Any]:
         """Returns the names of the classes, and checksums of the test and the training images."""
-        train = self.splits.train  # whose labels and names all count, of arrays some images
-        some = train if train.held is None else train._replace(held=train.spaced(1000)[1].held)
-        sums = {"test images": _checksum(self.splits.test), _TRAINED: _checksum(some)}
+        test, train = self.splits.test, self.splits.train
+        digest = hashlib.sha256(np.asarray(test.labels, np.int64).tobytes())
+        digest.update(json.dumps(list(test.names)).encode())
+        if test.held is not None:
+            digest.update(test.images().tobytes())
+        # In any order: the caller's tf.data data set may shuffle.
+        names = [name.encode(errors="surrogatepass") for name in train.names]
+        images = names or ([b""] * len(train.labels) if train.held is None else train.images())
+        trained = sum(map(zlib.crc32, images, train.labels.tolist()))
+        sums = {"test images": digest.hexdigest(), _TRAINED: trained}
         return {"classes": list(self.splits.classes), **sums}
-
-
-def _checksum(split: Split) -> str:
-    digest = hashlib.sha256(np.asarray(split.labels, np.int64).tobytes())
-    digest.update(json.dumps(list(split.names)).encode())
-    if split.held is not None:
-        digest.update(np.asarray(split.held).tobytes())
-    return digest.hexdigest()
 
 
 DATA = ImageData
@@ -260,8 +259,7 @@ def take_part(recipe: Recipe, splits: Splits) -> Splits:
         return splits
     check(replace(recipe.task_row, train_examples=recipe.whole_task.train_examples), splits)
     chosen = division.choose(len(splits.train.labels), recipe.train_examples, recipe.seed)
-    lost = np.setdiff1d(splits.train.labels, splits.train.labels[chosen])
-    if len(lost):
+    if len(lost := np.setdiff1d(splits.train.labels, splits.train.labels[chosen])):
         numbers = ", ".join(map(str, lost[:10])) + ", ..." * (len(lost) > 10)
         terminal.say(f"--train_examples={recipe.train_examples}: leaves none of class {numbers}")
     return splits._replace(train=splits.train.take(chosen))
@@ -281,16 +279,13 @@ def check(task: Task, splits: Splits) -> None:
             raise Refusal(f"{task.name} {name}: images have {sides}")
         if len(labels) != examples:
             hint = "; a run goes on with the images it began with: put them back, or begin another"
-            raise Refusal(
-                f"{task.name} {name}: should hold {examples} examples, found {len(labels)}"
-                f"{hint if task.is_own else ''}"
-            )
+            text = f"should hold {examples} examples, found {len(labels)}{hint * task.is_own}"
+            raise Refusal(f"{task.name} {name}: {text}")
         if labels.min() < 0 or labels.max() >= task.classes:
             bad = int(np.argmax((labels < 0) | (labels >= task.classes)))
-            raise Refusal(
-                f"{task.name} {name}: label {labels[bad]} of example {bad} should be in "
-                f"0..{task.classes - 1}; the file is damaged or of another data set"
-            )
+            text = f"label {labels[bad]} of example {bad} should be in 0..{task.classes - 1}"
+            hint = "the file is damaged or of another data set"
+            raise Refusal(f"{task.name} {name}: {text}; {hint}")
 
 
 def _one_size(recipe: Recipe) -> bool:

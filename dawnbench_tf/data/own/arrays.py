@@ -17,8 +17,8 @@ __all__ = ["to_splits"]
 
 Examples = Splits | Encoded
 _FORMS = (
-    "should be (x_train, y_train, x_test, y_test), (x, y) with validation_share, two tf.data data "
-    "sets of (image, label), or a function that returns one of these"
+    "should be (x_train, y_train, x_test, y_test), flat or in pairs, (x, y) with validation_share, "
+    "two tf.data data sets of (image, label), or a function that returns one of these"
 )
 
 
@@ -74,9 +74,10 @@ def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
     if not elements:
         raise Refusal("data: a data set is empty; should have single (image, label) pairs")
     images, labels = zip(*elements, strict=True)
+    if np.ndim(images[0]) == 4:
+        raise Refusal("data: a data set has batches; pass its unbatch()")
     if len({np.shape(image) for image in images}) > 1:
-        text = "data: images of several sizes; resize them, or use --task=folder"
-        raise Refusal(f"{text}, or unbatch() the data set if it has batches")
+        raise Refusal("data: images of several sizes; resize them, or use --task=folder")
     return np.stack(images), np.stack(labels)
 
 
@@ -109,7 +110,7 @@ def split(images: Any, labels: Any, where: str) -> Split:
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         text = f"labels are {labels.dtype} {labels.shape}; should be whole numbers (examples,)"
         text = text if labels.size else "holds no example"
-        named = "; number those of training and test together: np.searchsorted(all_names, labels)"
+        named = "; one list numbers those of training and test, as sorted(set(labels)).index"
         raise Refusal(f"{where}: {text}{named * (labels.ndim == 1 and labels.size > 0)}")
     labels = labels.astype(np.int64)
     if labels.min() < 0:

@@ -48,8 +48,9 @@ def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], l
     tests = [name for name in _TESTS if (root / name).is_dir()]
     if share and tests:
         refuse("validation_share", share, f"{root} has {tests[0]}/ for the test; leave this out")
-    trained = (root / _TRAIN).is_dir() and trees.class_names(root / _TRAIN)  # else a class, "train"
-    parent = root / _TRAIN if trained else root
+    has_train, folders = (root / _TRAIN).is_dir(), trees.class_names(root)
+    is_class = has_train and len(folders) > 2 and not trees.class_names(root / _TRAIN)
+    parent = root / _TRAIN if has_train and not is_class else root  # else of vehicles, say
     if not share and (not tests or parent == root):
         text = "should have train/ and val/ with a folder for each class; or add --validation_share"
         refuse("data_dir", data_dir, text)
@@ -57,8 +58,8 @@ def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], l
     if len(classes) < 2:
         number = terminal.counted(len(classes), "class folder")
         refuse("data_dir", parent, f"has {number}; should have one for each class, 2 at least")
-    others = {*trees.class_names(root)} - {_TRAIN, *tests[:1]} if trained else ()
-    return root, [parent, *(root / name for name in tests[:1])], classes, sorted(others)
+    others = sorted({*folders} - {_TRAIN, *tests[:1]} if parent != root else ())
+    return root, [parent, *(root / name for name in tests[:1])], classes, others
 
 
 def _split(root: Path, index: JpegIndex) -> Split:

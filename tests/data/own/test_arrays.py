@@ -60,7 +60,7 @@ def pairs(images, labels):
         (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
         (lambda x, y: (x, y, x), r"data: has 3 parts; should be \(x_train"),
         (lambda x, y: (pairs(x, y).repeat(), pairs(x, y)), r"has no end; leave out its repeat"),
-        (lambda x, y: (pairs(x, y).batch(5), pairs(x, y)), r"several sizes; .* or unbatch\(\) the"),
+        (lambda x, y: (pairs(x, y).batch(5), pairs(x, y)), r"has batches; pass its unbatch\(\)"),
         (lambda x, y: "x", "data: is a str; should be"),
         (lambda x, y: ([*x[:3], x[3, :8]], y[:4], x, y), "images or labels of several shapes"),
     ],
@@ -123,6 +123,8 @@ def test_other_pixels_than_the_run_had_are_refused(tmp_path):
     x, y, *test = parts()
     other = dataset.open(RECIPE, examples=((255 - x, y), tuple(test)))  # Keras's pairs
     other.check_saved(tmp_path)  # for inference
+    turned = dataset.open(RECIPE, examples=(x[::-1], y[::-1], *test))
+    turned.check_saved(tmp_path, trains=True)  # as a data set that shuffles
     with pytest.raises(Refusal, match="--data_dir: holds other training images than"):
         other.check_saved(tmp_path, trains=True)
 
@@ -166,5 +168,5 @@ def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, mo
     y_test = np.append(y_test[:-1], 3)
     with pytest.raises(Refusal, match="colours: labels 3 are in the test alone; training should"):
         dataset.open(RECIPE, examples=(x, y, x_test, y_test))
-    with pytest.raises(Refusal, match="whole numbers .*; number those of training and test toget"):
+    with pytest.raises(Refusal, match="whole numbers .*; one list numbers those of training and"):
         dataset.open(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))

@@ -173,13 +173,13 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, monkeypatch):
     (tmp_path / "train/red").rename(tmp_path / "red")
     for image in sorted((tmp_path / "train").rglob("*.*"))[:4]:
         image.rename(tmp_path / "train" / image.name)
-    for name in ("blue", "green"):
-        shutil.rmtree(tmp_path / "train" / name)
+    shutil.rmtree(tmp_path / "train/blue")
+    (tmp_path / "train/green").rename(tmp_path / "green")
     shutil.rmtree(tmp_path / "test")
     shutil.rmtree(tmp_path / "more")
     _, splits = own.loaded(recipe(validation_share=0.25), str(tmp_path))
-    assert splits.classes == ["red", "train"]  # of vehicles, say
-    assert {name.split("/")[0] for name in splits.train.names} == {"red", "train"}
+    assert splits.classes == ["green", "red", "train"]  # of vehicles, say
+    assert {name.split("/")[0] for name in splits.train.names} == {"green", "red", "train"}
 
 
 def test_a_user_without_a_home_has_no_cache(tmp_path, monkeypatch):

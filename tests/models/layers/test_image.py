@@ -218,6 +218,8 @@ def test_under_xla_a_mean_of_1000_deviations_costs_no_digits(axis):
     np.testing.assert_allclose(layer.moving_mean, 0.1 * x.mean(axes, "d"), rtol=1e-6)
     unbiased = x.astype("d").var(axes, ddof=1)
     np.testing.assert_allclose(layer.moving_variance, 0.9 + 0.1 * unbiased, rtol=1e-5)
+    deep = tf.function(image.BatchNormalization(axis=axis), jit_compile=True)
+    assert deep(tf.zeros([2, 2, 2, 2, 2]), training=True).shape == (2, 2, 2, 2, 2)  # Keras's own
 
 
 def test_a_frozen_batch_norm_keeps_its_statistics():

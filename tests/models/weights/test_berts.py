@@ -168,6 +168,13 @@ def test_an_encoder_with_another_head_or_none_is_loaded(tmp_path):
         np.testing.assert_array_equal(tf.identity(kernel), wanted)
     np.testing.assert_equal(bert.get_layer("first").get_weights(), before)
     assert models.load_published(bert, tmp_path / "span.safetensors", new_head=True)
+    ends = [bert.get_layer(name) for name in ("last", "first")]  # in another order
+    turned = tf.keras.Model(bert.input, [layer.output for layer in ends])
+    for layer in ends:
+        layer.kernel.assign(tf.zeros_like(layer.kernel))
+    assert models.load_published(turned, tmp_path / "span.safetensors")
+    kernels = [np.asarray(layer.kernel)[:, 0] for layer in ends]
+    np.testing.assert_array_equal(kernels, theirs["qa_outputs.weight"][::-1])
 
 
 def changed(name, *shape):
