@@ -144,7 +144,6 @@ def test_a_file_without_a_head_does_not_change_the_span_head(tmp_path):
     np.testing.assert_equal([layer.get_weights() for layer in head], before)
 
 
-@pytest.mark.both_kerases
 def test_an_encoder_with_another_head_or_none_is_loaded(tmp_path):
     bert = models.build("bert_tiny_span", **SMALL)
     context, question = inputs()
