@@ -50,10 +50,10 @@ def test_a_link_under_the_temporary_name_is_not_written_through(tmp_path):
     os.mkfifo(tmp_path / ".blocks.tmp")  # opening it would wait for a reader
     files.write_whole(tmp_path / "file", "ours")
     files.write_whole(tmp_path / "blocks", "ours")
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Refusal, match="pipe: is no regular file; name a file"):
-        files.write_json(tmp_path / "pipe", {})
-    assert (tmp_path / "pipe").is_fifo()
+    os.mkfifo(tmp_path / "a_pipe")
+    with pytest.raises(Refusal, match="a_pipe: is no regular file; name a file"):
+        files.write_json(tmp_path / "a_pipe", {})
+    assert (tmp_path / "a_pipe").is_fifo()
     with files.renamed_to(tmp_path / "plot.png") as temporary:
         temporary.write_text("ours")
     assert (tmp_path / "other").read_text() == "somebody's"

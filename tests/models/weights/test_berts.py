@@ -115,7 +115,7 @@ def test_files_of_all_libraries_give_equal_networks(tmp_path):
     means = {f"{name}/adam_m": value for name, value in google(weights).items()}
     checkpoint(tmp_path / "bert_model.ckpt", google(weights) | means)
     hdf5(tmp_path / "tf_model.h5", hugging_face_keras(weights))
-    outputs = []
+    outputs, model = [], models.build("bert_tiny_span", **SMALL)
     for file in (
         "model.safetensors",
         "bare.safetensors",
@@ -123,7 +123,7 @@ def test_files_of_all_libraries_give_equal_networks(tmp_path):
         "bert_model.ckpt.index",
         "tf_model.h5",
     ):
-        model = models.build("bert_tiny_span", **SMALL)
+        model.set_weights([np.zeros_like(weight) for weight in model.get_weights()])
         models.load_published(model, tmp_path / file)
         outputs.append(model(inputs(), training=False).numpy())
     for one in outputs[1:]:
