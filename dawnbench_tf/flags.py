@@ -299,9 +299,8 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
             # absl suggests flags of its own, and no --noNAME of a bool.
             own = flags.FLAGS.flags_by_module_dict()[sys.argv[0]]
             opposites = [f"no{flag.name}" for flag in own if flag.boolean]
-            hint = suggestion(
-                error.flagname, [*(flag.name for flag in own), *opposites, "help"], ""
-            )
+            names = [*(flag.name for flag in own), *opposites, "help"]
+            hint = suggestion(error.flagname, names, "")
             hint = hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
             text = f"Unknown command line flag '{error.flagname}'{hint}"
         if "('Non-boolean" in text:  # absl prints a tuple

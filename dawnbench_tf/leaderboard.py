@@ -128,9 +128,10 @@ def collect(folders: list[Path]) -> list[Result]:
             raise Refusal(f"{shown(folder)}: {reason}")
         count = len(collected)
         for result in found_results:
-            other = collected.get(_measurement(result))
+            measurement = _measurement(result)
+            other = collected.get(measurement)
             if other is None or (other.mine and other.usd is None):  # a package may have a price
-                collected[_measurement(result)] = replace(result, mine=True)
+                collected[measurement] = replace(result, mine=True)
         if left := len(found_results) - (len(collected) - count):
             terminal.say(f"left out: {left} of {shown(folder)}, given or published already")
     return [*collected.values()]

@@ -117,10 +117,9 @@ class Schedule:
         if self.form not in ("linear", "cosine_points"):
             return []
         points = (0.0, self.factors[0]), *zip(self.epochs, self.factors, strict=True)
-        alike = [
-            (zero, [epoch for epoch, _ in own]) for zero, own in groupby(points, lambda p: not p[1])
-        ]
-        return [(own[0], own[-1]) for zero, own in alike if zero and own[-1] <= self.zero_from]
+        alike = groupby(points, lambda point: point[1] == 0)
+        zeros = [[epoch for epoch, _ in group] for is_zero, group in alike if is_zero]
+        return [(own[0], own[-1]) for own in zeros if own[-1] <= self.zero_from]
 
     @property
     def zero_from(self) -> float:

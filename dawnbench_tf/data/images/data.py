@@ -199,26 +199,27 @@ class ImageData(Data):
 
     def check_saved(self, folder: Path, trains: bool = False) -> None:
         if self.recipe.whole_task.is_own and not self.recipe.synthetic:
-            saved, names = files.read_json(folder / CLASSES), self._names()
-            saved.setdefault(_TRAINED, names[_TRAINED])  # releases to 0.2 wrote none
-            different = [k for k in names if saved.get(k) != names[k] and (trains or k != _TRAINED)]
+            saved, names = files.read_json(folder / CLASSES), self._names(trains)
+            saved.setdefault(_TRAINED, names.get(_TRAINED))  # releases to 0.2 wrote none
+            different = [key for key in names if saved.get(key) != names[key]]
             if different:
                 text = f"holds other {different[0]} than {folder} was trained on"
                 raise Refusal(f"--data_dir: {text}; restore them, or train in a new folder")
 
-    def _names(self) -> dict[str, Any]:
+    def _names(self, trains: bool = True) -> dict[str, Any]:
         """Returns the names of the classes, and checksums of the test and the training images."""
         test, train = self.splits.test, self.splits.train
         digest = hashlib.sha256(np.asarray(test.labels, np.int64).tobytes())
         digest.update(json.dumps(list(test.names)).encode())
         if test.held is not None:
             digest.update(test.images().tobytes())
+        names = {"classes": list(self.splits.classes), "test images": digest.hexdigest()}
+        if not trains:
+            return names
         # In any order: the caller's tf.data data set may shuffle.
-        names = [name.encode(errors="surrogatepass") for name in train.names]
-        images = names or ([b""] * len(train.labels) if train.held is None else train.images())
-        trained = sum(map(zlib.crc32, images, train.labels.tolist()))
-        sums = {"test images": digest.hexdigest(), _TRAINED: trained}
-        return {"classes": list(self.splits.classes), **sums}
+        encoded = [name.encode(errors="surrogatepass") for name in train.names]
+        images = encoded or ([b""] * len(train.labels) if train.held is None else train.images())
+        return {**names, _TRAINED: sum(map(zlib.crc32, images, train.labels.tolist()))}
 
 
 DATA = ImageData
