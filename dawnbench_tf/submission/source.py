@@ -236,9 +236,9 @@ def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterato
             name for name in below if name[0] != "." and (misses or name != NOT_RANKED)
         )
         for path in (Path(folder, name) for name in below):
-            elsewhere = not path.resolve().is_relative_to(root.resolve())
-            if path.is_symlink() and (path / RECIPE).is_file() and elsewhere:
-                yield from find(path, problems, misses)
+            if path.is_symlink() and (path / RECIPE).is_file():
+                if not path.resolve().is_relative_to(root.resolve()):
+                    yield from find(path, problems, misses)
         if os.path.basename(folder) in PHASES and RECIPE not in names:
             for name in sorted(names):
                 if name.endswith((".json", ".tsv")) and not name.startswith("."):
