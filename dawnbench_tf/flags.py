@@ -25,6 +25,7 @@ from dawnbench_tf.machine import install_command
 from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, help_text, setting_fields
 from dawnbench_tf.terminal import (
+    OF_A_FULL_DISK,
     columns,
     cut,
     exit_with,
@@ -33,10 +34,10 @@ from dawnbench_tf.terminal import (
     lead_nowhere,
     say,
     show,
+    unwritten,
 )
 
 T = TypeVar("T")
-_OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a full disk raises
 _OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
@@ -144,6 +145,8 @@ def _in_frame(
                 raise KeyboardInterrupt(taken[0]) from None
             raise
         sys.stdout.flush()
+        for error in unwritten:
+            raise error
         return status
     except Refusal as refusal:
         exit_with(str(refusal), at_once="tensorflow" in sys.modules)
@@ -162,7 +165,7 @@ def _in_frame(
         if package == "dawnbench_tf":
             raise
     except OSError as error:
-        if error.errno in _OF_STREAMS and not error.filename:
+        if error.errno in OF_A_FULL_DISK and not error.filename:
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
         if error.errno is None:  # a library's own, as matplotlib's without a folder to cache in

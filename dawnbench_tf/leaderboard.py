@@ -139,7 +139,7 @@ def collect(folders: list[Path]) -> list[Result]:
 
 def _measurement(result: Result) -> tuple[Any, ...]:
     """Returns the measured figures and flaws; equal for copies of a run, packaged or not."""
-    latency = result.latency, result.usd, result.score
+    latency = result.latency or result.usd, result.score  # a package may add usd
     figures = result.curve if result.phase == "train" else latency
     return result.dataset, result.phase, figures or result.file, result.flaws
 

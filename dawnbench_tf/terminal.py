@@ -6,6 +6,7 @@ Whoever reads them may go away (a closed terminal, `| head -1`, `2>&-`): what is
 and nothing else is.
 """
 
+import errno
 import logging
 import os
 import sys
@@ -23,7 +24,11 @@ from dawnbench_tf.refusals import one_line, shown
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
+OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _speaking = threading.RLock()  # training prints from two threads
+unwritten: list[
+    Exception
+] = []  # results on stdout that a full disk did not take; `flags.run` fails
 _live: list[TextIO] = []  # the terminal that shows a status line, if one does
 _shows = False
 _logger = logging.getLogger("dawnbench_tf")
@@ -55,9 +60,11 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except (OSError, ValueError):  # ValueError: closed
+    except (OSError, ValueError) as error:  # ValueError: closed
         # No later print fails then, and the exit status stays the command's own.
         lead_nowhere(stream)
+        if stream is sys.stdout and getattr(error, "errno", None) in OF_A_FULL_DISK:
+            unwritten.append(error)
 
 
 def lead_nowhere(stream: TextIO) -> None:

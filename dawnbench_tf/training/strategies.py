@@ -202,6 +202,8 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=options.task_index
         )
+    if options.task_index != RunOptions.task_index:
+        refuse("task_index", options.task_index, "needs --worker_hosts")
     if "TF_CONFIG" in os.environ:
         return _from_tf_config()
     if "SLURM_STEP_NODELIST" in os.environ:

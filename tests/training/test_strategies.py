@@ -292,6 +292,8 @@ def test_flags_of_other_strategies_are_refused():
     ):
         with pytest.raises(Refusal, match=f"^--{name}={value}: is for --strategy={strategy}"):
             strategies.build(RunOptions(**{name: value}), Clock())
+    with pytest.raises(Refusal, match="^--task_index=0: needs --worker_hosts"):
+        strategies._cluster(RunOptions(task_index=0))
     with pytest.raises(Refusal, match="'b:99999' should be HOST:PORT"):
         strategies._cluster(RunOptions(worker_hosts="a:1,b:99999"))
 
