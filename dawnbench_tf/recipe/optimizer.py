@@ -5,14 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import (
-    check,
-    documented,
-    flag_name,
-    refuse_group,
-    setting,
-    setting_fields,
-)
+from dawnbench_tf.settings import check, documented, refuse_group, setting
 
 _NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
 _OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
@@ -206,7 +199,5 @@ class Average:
 
     def __post_init__(self) -> None:
         check(self)
-        for item in setting_fields(self):
-            value = getattr(self, item.name)
-            if value != item.default and not self.decay:
-                refuse(flag_name(item), value, "requires --average")
+        if not self.decay:
+            refuse_group(self, "", "requires --average")
