@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -29,20 +28,10 @@ _PREFIX = 64  # first bytes of an image, by which its offset in the record is fo
 LARGEST_INDEX = 1 << 30  # bytes; the index of ImageNet's 1,281,167 images has 46 million
 _COLUMNS: dict[str, type] = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64)
 _COLUMNS |= dict.fromkeys(("files", "lengths", "numbers"), np.int32)
-
-
-class Form(NamedTuple):
-    """The feature names of a record format."""
-
-    image: str
-    label: str
-    first_label: int
-    name: str  # the image's original file name; may be missing
-
-
-FORMS = (
-    Form("image/encoded", "image/class/label", 1, "image/filename"),
-    Form("image", "label", 0, "file_name"),
+# Features of a record format: image, label, the original file's name, if it has one; first label.
+_FORMS = (
+    ("image/encoded", "image/class/label", "image/filename", 1),
+    ("image", "label", "file_name", 0),
 )
 
 
@@ -173,14 +162,14 @@ def _read_record(record: bytes, path: str) -> tuple[bytes, int, int]:
     # Exception: protobuf's DecodeError; importing it would add a dependency.
     with refusing(path, "holds no tf.train.Example", Exception):
         features = tf.train.Example.FromString(record).features.feature
-    for form in FORMS:
-        if form.image in features and form.label in features:
-            image = features[form.image].bytes_list.value
-            label = features[form.label].int64_list.value
+    for image_name, label_name, file_name, first_label in _FORMS:
+        if image_name in features and label_name in features:
+            image = features[image_name].bytes_list.value
+            label = features[label_name].int64_list.value
             if len(image) == len(label) == 1:
-                name = features[form.name].bytes_list.value if form.name in features else []
+                name = features[file_name].bytes_list.value if file_name in features else []
                 text = name[0].decode(errors="replace") if name else ""
-                return image[0], label[0] - form.first_label, jpeg_index.number(text)
-    wanted = " or ".join(f"{form.image} and {form.label}" for form in FORMS)
+                return image[0], label[0] - first_label, jpeg_index.number(text)
+    wanted = " or ".join(f"{image} and {label}" for image, label, *_ in _FORMS)
     keys = one_line(", ".join(sorted(features)), 80)
     raise Refusal(f"{path}: records should hold {wanted}, found {keys}")
