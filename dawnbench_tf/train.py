@@ -168,11 +168,12 @@ def train(
         or a recipe's name.
       options: devices, data directory and output; `options.max_steps` has to be 0.
       output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
-      data: examples to use in place of those in `options.data_dir`: uint8 images and labels
-        (x_train, y_train, x_test, y_test), or (x, y) if the recipe has a `validation_share`; two
-        tf.data data sets of single (image, label) pairs; the `splits` of `dataset.open`; or
-        a function without arguments that returns one of these, whose time is on the clock. A run
-        with `data` is an entry of a task of your own only.
+      data: examples to use in place of those in `options.data_dir`: arrays (x_train, y_train,
+        x_test, y_test), flat or in pairs, or (x, y) if the recipe has a `validation_share`: images
+        uint8 (examples, side, side, 1 or 3) or (examples, side, side), labels whole numbers from 0
+        on, (examples,) or (examples, 1); two tf.data data sets of single (image, label) pairs; the
+        `splits` of `dataset.open`; or a function without arguments that returns one of these, whose
+        time is on the clock. A run with `data` is an entry of a task of your own only.
       callbacks: Keras callbacks for `fit`, called after the library's own. A recipe with
         `later_batch_sizes` has a `fit` for each batch size.
       replaced: names of the settings that the caller changed. A run in `output` goes on with its

@@ -13,8 +13,6 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import GIVEN
 
-__all__ = ["to_splits"]
-
 Examples = Splits | Encoded
 _FORMS = (
     "should be (x_train, y_train, x_test, y_test), flat or in pairs, (x, y) with validation_share, "
@@ -23,20 +21,7 @@ _FORMS = (
 
 
 def to_splits(data: Any, recipe: Recipe) -> Examples:
-    """Converts the examples that a caller passed to the form that training reads.
-
-    Args:
-      data: `Splits` or `Encoded`, the `splits` of `dataset.open`; arrays (x_train, y_train, x_test,
-        y_test) or Keras's ((x_train, y_train), (x_test, y_test)), or (x, y) if the recipe has a
-        `validation_share`; a training and a test data set of tf.data, of single (image, label)
-        pairs; or a function without arguments that returns one of these. Images are uint8,
-        (examples, side, side, 1 or 3) or (examples, side, side); labels are whole numbers from 0
-        on, (examples,) or (examples, 1).
-      recipe: its `validation_share` and `seed` divide (x, y).
-
-    Raises:
-      Refusal: the examples have another form, type or shape.
-    """
+    """Converts what `train` takes as `data` to the form that training reads. Raises Refusal."""
     if isinstance(data, Splits | Encoded):
         expected = Splits if recipe.task_row.inputs == "images" else Encoded
         if not isinstance(data, expected):
