@@ -29,7 +29,7 @@ from dawnbench_tf.training import (
 )
 from dawnbench_tf.tta import TimeToAccuracy
 
-__all__ = ["measure", "Laps"]
+__all__ = ["measure"]
 
 SECONDS_FOR_CALLS = 5.0  # of a limited test, for its fewest calls
 CALLS = 4  # fewest calls into TensorFlow, if there are as many steps
@@ -41,21 +41,14 @@ _LAPS = 12  # calls into TensorFlow that a phase should have
 _EXPECTED_SHARE = 0.3  # share of the peak that a network may reach, to choose steps_per_execution
 
 
-class Laps(tf.keras.callbacks.Callback):
-    """A Keras callback that records seconds and steps of each call into TensorFlow.
+class _Laps(tf.keras.callbacks.Callback):
+    """Records seconds and steps of each call into TensorFlow; stops `fit` when its time is over."""
 
-    The time between two epochs is part of the next epoch's first call.
+    # The time between two epochs is part of the next epoch's first call. `limit()` returns, after
+    # the first call, the seconds that the others may take; `fit` is not stopped before there are
+    # `CALLS` or twice the time has passed. `parts` are the clock's at the end of the first call.
 
-    Args:
-      limit: `limit()` returns, after the first call, the seconds that the other calls may take;
-        `fit` is then stopped, but not before there are `CALLS` or twice the time has passed. None:
-        no limit.
-      clock: a clock whose parts at the end of the first call are kept in `parts`.
-    """
-
-    def __init__(
-        self, limit: Callable[[], float] | None = None, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, limit: Callable[[], float] | None, clock: Clock) -> None:
         super().__init__()
         self.laps: list[tuple[float, int]] = []
         self.parts: dict[str, float] = {}
@@ -73,7 +66,7 @@ class Laps(tf.keras.callbacks.Callback):
         self.laps.append((now - self._begin, batch + 1 - self._step))
         self._begin, self._step = now, batch + 1
         if len(self.laps) == 1:
-            self.parts = self._clock.parts() if self._clock else {}
+            self.parts = self._clock.parts()
             if self._limit:
                 limit = self._limit()
                 self._last, self._latest = now + limit, now + max(2 * limit, SECONDS_FOR_CALLS)
@@ -165,7 +158,7 @@ def measure(
                 last = end - (1 - STEPS_SHARE) * (seconds or 0.0)
                 return min(MOST_SECONDS, (last - time.monotonic()) / left)
 
-            laps = Laps(limit if seconds else None, clock)
+            laps = _Laps(limit if seconds else None, clock)
             fitting.begin_phase(model, recipe, begin)
             terminal.status(f"from epoch {begin} on" if number else "compiling and first steps")
             with clock.part("train"), beating(meter.tick):
