@@ -241,7 +241,8 @@ def _recorded(
         terminal.say(text, sys.stdout)
         return Run(recipe, session.timer.rows, session.timer.clock.parts())
     run = runs.read(folder.path)
-    session.evaluate.save(folder.path)
+    if (answers := session.evaluate.answers) is not None:
+        session.data.save_answers(answers, folder.path)
     if used:
         files.write_json(folder.path / run_folder.UTILIZATION, used)
     facts: dict[str, object] = {

@@ -91,35 +91,33 @@ class Saver(tf.keras.callbacks.Callback):
 
     def _write(self, epochs: int) -> None:
         """Writes checkpoint-EPOCHS; every worker calls it, as reading values may need them all."""
-        home = self.folder.path if self.folder.writer else None
+        folder, final = self.folder.path, self.folder.path / f"checkpoint-{epochs}"
+        home = folder if self.folder.writer else None
         with tempfile.TemporaryDirectory(
             prefix=".checkpoint-", dir=home, ignore_cleanup_errors=True
         ) as name:
             temporary = Path(name)
             self._saved.write(str(temporary / "variables"))
             run_folder.write_weights(temporary / WEIGHTS, averages.values(self._model))
-            if self.folder.writer:
-                self._publish(temporary, self.folder.path / f"checkpoint-{epochs}")
-
-    def _publish(self, temporary: Path, final: Path) -> None:
-        """Adds state.json, flushes all files to disk, then renames the folder."""
-        shutil.copymode(self.folder.path, temporary)  # a temporary folder is nobody else's
-        # fsync before the rename: after a power cut the final name must not have empty files.
-        for path in temporary.iterdir():
-            _flush(path)
-        state = self.timer.state() | {"clock": self.timer.clock.parts()}
-        state.pop("epochs")  # the folder's name has them
-        state["jitCompile"] = bool(self._model.jit_compile)
-        state["machines"] = [machine._asdict() for machine in self.machines]
-        state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
-        files.write_json(temporary / STATE, state)
-        _flush(temporary)
-        if os.path.lexists(final):  # a damaged checkpoint, whose epoch was trained again
-            files.remove(final)
-        os.rename(temporary, final)
-        _flush(self.folder.path)
+            if not self.folder.writer:
+                return
+            shutil.copymode(folder, temporary)  # a temporary folder is nobody else's
+            # fsync before the rename: after a power cut the final name must not have empty files.
+            for path in temporary.iterdir():
+                _flush(path)
+            state = self.timer.state() | {"clock": self.timer.clock.parts()}
+            state.pop("epochs")  # the folder's name has them
+            state["jitCompile"] = bool(self._model.jit_compile)
+            state["machines"] = [machine._asdict() for machine in self.machines]
+            state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
+            files.write_json(temporary / STATE, state)
+            _flush(temporary)
+            if os.path.lexists(final):  # a damaged checkpoint, whose epoch was trained again
+                files.remove(final)
+            os.rename(temporary, final)
+            _flush(folder)
         # Keeps the last two: the older one is used if the newer one is damaged.
-        for _, old in run_folder.checkpoints(self.folder.path)[:-2]:
+        for _, old in run_folder.checkpoints(folder)[:-2]:
             files.remove(old)
 
 

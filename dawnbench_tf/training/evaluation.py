@@ -1,7 +1,6 @@
 """Evaluation: scores over the whole test set, each example once, under any strategy."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,11 +57,6 @@ class Evaluator:
                 text += " has learnt nothing yet; if it stays so, try a lower --learning_rate"
                 terminal.say(text)
         return self._data.score(self.answers)
-
-    def save(self, folder: Path) -> None:
-        """Writes the last answers in the task's published format, if it has one (questions)."""
-        if self.answers is not None:
-            self._data.save_answers(self.answers, folder)
 
 
 def _forward(

@@ -117,7 +117,11 @@ def measure(
     with fitting.refusing(recipe, strategy):
         fitting.check_agreement(strategy, recipe, options)
         data = session.prepare(recipe, options, clock, strategy, examples)
-    recipe, bounds = data.recipe, _bounds(data)
+    recipe = data.recipe
+    changes = {*recipe.shape_changes, *(p.start for p in fitting.phases(recipe, 0, strategy))}
+    begins = sorted(epoch for epoch in changes if epoch < recipe.epochs)
+    sides = [utilization.shape_in(recipe, begin)[1] for begin in begins]  # 0: questions
+    bounds = list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))  # of each phase
     if seconds is None:  # the first sizes alone
         shape = utilization.shape_in(recipe, 0)
         later = (begin for _, begin, _ in bounds if utilization.shape_in(recipe, begin) != shape)
@@ -244,13 +248,3 @@ def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int
     rate = options.peak_tflops * 1e12 or utilization.measure_peak(recipe.precision)[0]
     lap = min(seconds / phases, MOST_SECONDS) / _LAPS
     return max(1, min(most, int(lap * rate * _EXPECTED_SHARE / flops)))
-
-
-def _bounds(data: Data) -> list[tuple[int, int, float]]:
-    """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
-    recipe = data.recipe
-    phases = fitting.phases(recipe, 0, data.placement.strategy)
-    changes = {*recipe.shape_changes, *(phase.start for phase in phases)}
-    begins = sorted(epoch for epoch in changes if epoch < recipe.epochs)
-    sides = [utilization.shape_in(recipe, begin)[1] for begin in begins]
-    return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))
