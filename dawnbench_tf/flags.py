@@ -42,18 +42,6 @@ _OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # wh
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 _INDENT = 22  # columns before the text of a flag's help
-GROUPS = (  # headings of --help, in order; a command's own come first
-    "what to train",
-    "where and on what",
-    "fine-tuning",
-    "optimizer and schedule",
-    "muon",
-    "proxy",
-    "averages",
-    "images",
-    "questions",
-    "output",
-)
 
 
 def run(
@@ -225,13 +213,12 @@ def _help_text(settings: dict[str, Any], common: Callable[[], Collection[str]] |
         group = item.metadata["group"] or getattr(cls, "GROUP", "this command")
         lines = groups.setdefault(group, [])
         lines += _help_lines(name, item, default) if name in names else []
-    order = sorted(groups, key=lambda group: GROUPS.index(group) if group in GROUPS else -1)
     text = (sys.modules["__main__"].__doc__ or "").strip()
     text += "".join(
-        "\n".join([f"\n\n{group}:", *groups[group]]) for group in order if groups[group]
+        "\n".join([f"\n\n{group}:", *lines]) for group, lines in groups.items() if lines
     )
     if left := len(settings) - len(names):
-        others = [group for group in order if not groups[group]]
+        others = [group for group, lines in groups.items() if not lines]
         line = f"--helpfull has {left} more{', such as ' * bool(others)}{', '.join(others[:5])}."
         text += "\n\n" + textwrap.fill(line, 80)
     return text
