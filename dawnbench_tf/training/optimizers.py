@@ -163,41 +163,36 @@ def _sgd(
     return Muon, {**arguments, "kernels": kernels, "kernel_momentum_at": momentum_at}
 
 
-def _other(
-    recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
-) -> tuple[Callable[..., OwnRates], dict[str, Any]]:
-    """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
-    settings, keras = recipe.optimizer, tf.keras.optimizers
-    cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
-    adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
-    classes: dict[str, tuple[type, dict[str, Any]]] = {
-        "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
-        "adam": (keras.Adam, adam),
-        "adamw": (keras.AdamW, {"weight_decay": settings.weight_decay, **adam}),
-        "adamax": (keras.Adamax, {}),
-        "rmsprop": (RMSprop, {"rho": 0.9, "momentum": settings.momentum}),
-    }
-    cls, own = classes[settings.name]
-    arguments = {"epsilon": settings.epsilon, "rates": _part_rates(recipe, model), **own}
-    return type(cls.__name__, (OwnRates, cls), {}), arguments
-
-
 def build(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
     """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16."""
     # Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
-    own = _sgd if recipe.optimizer.name in ("sgd", "lars", "muon") else _other
-    cls, arguments = own(recipe, epoch_steps, model)
+    settings, keras = recipe.optimizer, tf.keras.optimizers
+    if settings.name in ("sgd", "lars", "muon"):
+        cls, arguments = _sgd(recipe, epoch_steps, model)
+    else:
+        cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
+        adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
+        classes: dict[str, tuple[type, dict[str, Any]]] = {
+            "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
+            "adam": (keras.Adam, adam),
+            "adamw": (keras.AdamW, {"weight_decay": settings.weight_decay, **adam}),
+            "adamax": (keras.Adamax, {}),
+            "rmsprop": (RMSprop, {"rho": 0.9, "momentum": settings.momentum}),
+        }
+        base, own = classes[settings.name]
+        cls = type(base.__name__, (OwnRates, base), {})
+        arguments = {"epsilon": settings.epsilon, "rates": _part_rates(recipe, model), **own}
     optimizer = cls(
         schedules.LearningRate(recipe, epoch_steps),
         recipe=recipe,
         steps=recipe.total_steps(epoch_steps),
         model=model,
-        global_clipnorm=recipe.optimizer.clip_norm or None,
+        global_clipnorm=settings.clip_norm or None,
         **arguments,
     )
-    if model and recipe.optimizer.name == "adamw":
+    if model and settings.name == "adamw":
         still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
         optimizer.exclude_from_weight_decay(var_list=still)
     if recipe.precision == "mixed_float16":
