@@ -40,15 +40,6 @@ class Averages(tf.keras.optimizers.Optimizer):
         # A function: Keras would track lists of variables, which checkpoints have already.
         self._averaged = lambda: (weights, statistics)
 
-    def decay_at(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the decay d of average = d average + (1 - d) weight, at a step from 1 on."""
-        step, average = tf.cast(step, tf.float32), self._average
-        # The average is updated every `every` steps; decay^every is the decay over all of them.
-        decay = tf.constant(average.decay**average.every, tf.float32)
-        if average.ramp:  # TensorFlow 1's `num_updates`
-            decay = tf.minimum(decay, ((1 + step) / (10 + step)) ** average.every)
-        return decay * (step / self._last_step) ** 3 if average.lookahead else decay
-
     def build(self, var_list: list[tf.Variable]) -> None:
         first = not getattr(self, "_built", False)
         super().build(var_list)
@@ -71,8 +62,14 @@ class Averages(tf.keras.optimizers.Optimizer):
         ]
 
     def _update_model_variables_moving_average(self, var_list: list[tf.Variable]) -> None:
-        step = self.iterations + 1  # `iterations` is incremented after this call
-        decay, settings = self.decay_at(step), self._average
+        count, settings = self.iterations + 1, self._average  # `iterations` is incremented after it
+        step = tf.cast(count, tf.float32)
+        # The average is updated every `every` steps; decay^every is the decay over all of them.
+        decay = tf.constant(settings.decay**settings.every, tf.float32)
+        if settings.ramp:  # TensorFlow 1's `num_updates`
+            decay = tf.minimum(decay, ((1 + step) / (10 + step)) ** settings.every)
+        if settings.lookahead:
+            decay *= (step / self._last_step) ** 3
 
         def update() -> None:
             for weight, average in self.pairs():
@@ -84,7 +81,7 @@ class Averages(tf.keras.optimizers.Optimizer):
         if settings.every == 1:
             update()
         else:
-            tf.cond(step % settings.every == 0, update, lambda: None)
+            tf.cond(count % settings.every == 0, update, lambda: None)
 
 
 def inner_optimizer(model: tf.keras.Model) -> Any:

@@ -190,18 +190,14 @@ class Muon(SGD):
         rates = tf.cast(self.learning_rate, dtype) * tf.stack(scales)
         # (w - rate u) (1 - rate decay), of a kernel w that is normalized first.
         left = 1 - rates * settings.kernel_decay
-        kept = tf.unstack(left * self._factors(weights))
+        factors = tf.ones(len(weights), dtype)  # that normalize kernels; 1: not in this step
+        if self._normalizes:
+            norms = tf.sqrt(2 * tf.stack([tf.nn.l2_loss(weight) for weight in weights]))
+            unit = tf.math.divide_no_nan(tf.cast(filters**0.5, norms.dtype), norms)
+            factors = tf.where(self._due_at(self.iterations), unit, factors)
+        kept = tf.unstack(left * factors)
         updates = tf.cast(updates, dtype) * (rates * left)[:, None, None]
         for weight, factor, update, own in zip(
             weights, kept, tf.unstack(updates), rows, strict=True
         ):
             weight.assign(factor * weight - tf.reshape(update[:own], weight.shape))
-
-    def _factors(self, weights: Sequence[tf.Variable]) -> tf.Tensor:
-        """Returns the factors (kernels,) that normalize kernels, 1 in steps that do not."""
-        ones = tf.ones(len(weights), weights[0].dtype)
-        if not self._normalizes:
-            return ones
-        norms = tf.sqrt(2 * tf.stack([tf.nn.l2_loss(weight) for weight in weights]))
-        factors = tf.math.divide_no_nan(tf.cast(weights[0].shape[-1] ** 0.5, norms.dtype), norms)
-        return tf.where(self._due_at(self.iterations), factors, ones)
