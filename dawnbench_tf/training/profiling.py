@@ -15,7 +15,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from dawnbench_tf import terminal
 from dawnbench_tf.tta import TimeToAccuracy
 
-__all__ = ["read", "Profile", "Row", "Profiler"]
+__all__ = ["read", "Profile", "Profiler"]
 
 ROWS = 10  # of a printed table
 # Patterns of an operation's type or a kernel's name. A kernel can be of two kinds.
@@ -29,14 +29,7 @@ _CONTAINERS = ("While", "If", "Call", "Case")  # the profile has the operations 
 
 
 class Row(NamedTuple):
-    """The time of one type of operation in a step.
-
-    Attributes:
-      operation: TensorFlow's type, e.g. "Conv2DBackpropFilter"; a kernel's name if XLA or a copy
-        has none.
-      milliseconds: their sum in a step.
-      calls: number of its runs in a step.
-    """
+    """The time of one type of operation in a step, see `Profile`."""
 
     operation: str
     milliseconds: float
@@ -53,7 +46,9 @@ class Profile(NamedTuple):
       step_ms: duration of a step, in ms.
       busy_ms: GPU: time of a step in which the first GPU runs a kernel. CPU: sum of the operations'
         times; several run at the same time.
-      rows: all types of operations, the costliest first.
+      rows: for each type of operation, the costliest first, its `operation`, e.g.
+        "Conv2DBackpropFilter", or a kernel's name if XLA or a copy has none, and the sums of its
+        `milliseconds` and `calls` in a step.
       kinds: name of a kind, e.g. "casts" -> share of the operations' time, of the kinds that an
         operation's name tells. They may overlap.
       input_share: share of the step in which the host waits for its batch.
@@ -77,11 +72,8 @@ class Profile(NamedTuple):
             f"{'operation':<40}{'ms a step':>12}{'share':>8}{'calls a step':>15}",
         ]
         rest = self.rows[ROWS:]
-        others = Row(
-            f"{len(rest)} others",
-            sum(row.milliseconds for row in rest),
-            sum(row.calls for row in rest),
-        )
+        times, counts = sum(row.milliseconds for row in rest), sum(row.calls for row in rest)
+        others = Row(f"{len(rest)} others", times, counts)
         for name, milliseconds, calls in self.rows[:ROWS] + [others] * bool(rest):
             share = milliseconds / total
             name = terminal.cut(name, 39)
