@@ -64,14 +64,6 @@ SHORTCUTS: dict[str, Callable[..., tf.Tensor]] = {
 }
 
 
-class Stage(NamedTuple):
-    """A stage: residual units of one width, one of which has strides."""
-
-    filters: int
-    units: int
-    strides: int
-
-
 class Residual(NamedTuple):
     """Settings that all residual units of a network share."""
 
@@ -85,59 +77,46 @@ class Residual(NamedTuple):
     final_survival: float = 1.0  # stochastic depth: survival of the last unit; falls linearly
 
 
-class Unit(NamedTuple):
-    """Settings of one residual unit."""
-
-    filters: int
-    strides: int
-    survival: float  # probability that the branch runs in training
-    active: bool  # whether its input has been through BN and activation
-    name: str | None  # name of its last layer: `stage{n}` at the end of stage n, else None
-
-
 def residual_stages(
-    x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers
+    x: tf.Tensor, stages: Sequence[tuple[int, int, int]], net: Residual, make: Layers
 ) -> tf.Tensor:
     """Applies all units of all stages; the last layer of stage n, from 1, is named `stage{n}`."""
+    # A stage is (filters, units, strides): units of one width, one of which has the strides.
     x._keras_history[0].ends_stem = True  # `parts` reads it; a name would change saved files
-    total, index = sum(stage.units for stage in stages), 0
-    for number, (filters, units, strides) in enumerate(stages, 1):
+    total, index = sum(units for _, units, _ in stages), 0
+    for number, (filters, units, stage_strides) in enumerate(stages, 1):
         for position in range(units):
-            strides_here = position == (units - 1 if net.strides_last else 0)
-            unit = Unit(
-                filters,
-                strides if strides_here else 1,
-                survival=1 - (index + 1) / total * (1 - net.final_survival),
-                active=not net.preactivation or (net.active_stem and index == 0),
-                name=f"stage{number}" if position == units - 1 else None,
-            )
-            x = _residual_unit(x, unit, net, make)
             index += 1
+            strides = stage_strides if position == (units - 1 if net.strides_last else 0) else 1
+            end = f"stage{number}" if position == units - 1 else None
+            # Whether the unit's input has been through BN and activation.
+            active = not net.preactivation or (net.active_stem and index == 1)
+            widens = x.shape[make.axis] != filters
+            if widens and net.shortcut_sees_activation and not active:
+                # Branch and shortcut share this unit's BN and activation.
+                x, active = make.act()(make.norm()(x)), True
+            if widens:
+                shortcut = SHORTCUTS[net.shortcut](x, filters, strides, make)
+            else:
+                shortcut = _subsample(x, 1, strides, make)
+            name = end if net.preactivation else None  # else the activation is the last layer
+            survival = 1 - index / total * (1 - net.final_survival)
+            if survival == 1:
+                branch = _branch(x, filters, strides, active, net, make)
+                x = make.add(name=name)([shortcut, branch])
+            else:  # the branch is a model of its own, so that a step can skip it
+                inner = tf.keras.Input(x.shape[1:], dtype=x.dtype)
+                branch = tf.keras.Model(inner, _branch(inner, filters, strides, active, net, make))
+                x = make.stochastic(branch, survival, name=name)([x, shortcut])
+            x = x if net.preactivation else make.act(name=end)(x)
     return x
 
 
-def _residual_unit(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.Tensor:
-    widens = x.shape[make.axis] != unit.filters
-    if widens and net.shortcut_sees_activation and not unit.active:
-        # Branch and shortcut share this unit's BN and activation.
-        x, unit = make.act()(make.norm()(x)), unit._replace(active=True)
-    if widens:
-        shortcut = SHORTCUTS[net.shortcut](x, unit.filters, unit.strides, make)
-    else:
-        shortcut = _subsample(x, 1, unit.strides, make)
-    name = unit.name if net.preactivation else None  # else the activation below is the last layer
-    if unit.survival == 1:
-        x = make.add(name=name)([shortcut, _branch(x, unit, net, make)])
-    else:  # the branch is a model of its own, so that a step can skip it
-        inner = tf.keras.Input(x.shape[1:], dtype=x.dtype)
-        branch = tf.keras.Model(inner, _branch(inner, unit, net, make))
-        x = make.stochastic(branch, unit.survival, name=name)([x, shortcut])
-    return x if net.preactivation else make.act(name=unit.name)(x)
-
-
-def _branch(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.Tensor:
-    x = x if unit.active else make.act()(make.norm()(x))
-    x = net.block(x, unit.filters, unit.strides, make)
+def _branch(
+    x: tf.Tensor, filters: int, strides: int, active: bool, net: Residual, make: Layers
+) -> tf.Tensor:
+    x = x if active else make.act()(make.norm()(x))
+    x = net.block(x, filters, strides, make)
     if net.preactivation:
         return x
     return make.norm(gamma_initializer="zeros" if net.zero_last_norm else "ones")(x)

@@ -89,7 +89,7 @@ def body(
     )
     x = make.conv(stem, 3)(images)
     x = make.act()(make.norm()(x)) if net.active_stem else x
-    stages = [blocks.Stage(n, units, s) for n, s in zip(widths, (1, 2, 2), strict=True)]
+    stages = [(n, units, s) for n, s in zip(widths, (1, 2, 2), strict=True)]
     x = blocks.residual_stages(x, stages, net, make)
     return make.act()(make.norm()(x)) if net.preactivation else x
 

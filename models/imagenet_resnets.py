@@ -75,7 +75,7 @@ def body(
         raise ValueError(f"`zero_last_norm` should be False in v2. Received: version={version!r}")
     widths = [width * factor * (1 if block == "basic" else 4) for factor in (1, 2, 4, 8)]
     strides = (2, 2, 2, 1) if net.strides_last else (1, 2, 2, 2)
-    stages = [blocks.Stage(*stage) for stage in zip(widths, units, strides, strict=True)]
+    stages = [*zip(widths, units, strides, strict=True)]
     x = blocks.residual_stages(_stem(images, stem, version, width, make), stages, net, make)
     return make.act()(make.norm()(x)) if net.preactivation else x
 
