@@ -106,14 +106,16 @@ def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     """Returns the tensors of a file before PyTorch 1.6: five pickles, then (length, storage)s."""
     size = file.seek(0, 2)
     file.seek(0)
-    magic, _, _, values = (pickles.load(file, _NAMES, others=True) for _ in range(4))
+    ids: list[Any] = []  # of the storages of all tensors, of an optimizer's too
+    load = partial(pickles.load, file, _NAMES, others=True)
+    magic, _, _, values = (load(outside=ids) for _ in range(4))
     _weights(values)  # refuses a file without
-    keys = pickles.load(file, _NAMES, others=True)
+    keys = load()
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
     sizes, offsets = {}, {}  # of storages, in bytes, by key
-    for call in _storages(values):
-        key, type_name, count = _storage(call)
+    for storage_id in ids:
+        key, type_name, count = _storage(storage_id)
         sizes[key] = count * _dtype(type_name).itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
@@ -189,25 +191,9 @@ def _describe(value: Any) -> str:
     return "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
-def _storages(values: Any) -> Iterator[pickles.Call]:
-    """Yields the storages of all tensors in a pickle, of an optimizer's too."""
-    left, visited = [values], set()
-    while left:
-        value = left.pop()
-        if id(value) in visited:
-            continue
-        visited.add(id(value))
-        if isinstance(value, pickles.Call):
-            if isinstance(value, pickles.Persistent):
-                yield value
-            left += [*value.arguments, value.state, value.items]
-        elif isinstance(value, dict | list | tuple):
-            left += value.values() if isinstance(value, dict) else value
-
-
-def _storage(call: pickles.Call) -> tuple[str, str, int]:
-    """Returns (key, type name, number of values) of a storage."""
-    _, storage_type, key, _, count = call.arguments[0][:5]
+def _storage(storage_id: Any) -> tuple[str, str, int]:
+    """Returns (key, type name, number of values) of a storage, from its id in the pickle."""
+    _, storage_type, key, _, count = storage_id[:5]
     type_name = getattr(storage_type, "function", "")
     if type_name not in _TYPES or not isinstance(key, str | bytes | int):
         raise ValueError("a storage has no type or key")

@@ -21,6 +21,7 @@ _REFUSED = (
 _CONSTANTS = {  # instructions that put one value
     code.name for code in pickletools.opcodes if not code.stack_before and code.stack_after
 } - {"MARK", "GET", "BINGET", "LONG_BINGET", *_REFUSED}
+_Names = Mapping[tuple[str, str], str | type]
 
 
 class Call:
@@ -50,10 +51,6 @@ class Call:
     extend = add = append
 
 
-class Persistent(Call):
-    """Stands for an object outside the pickle."""
-
-
 class Dict(dict):
     """Stands for an ordered or default dict."""
 
@@ -78,9 +75,9 @@ class Bytes:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, content: bytes, names: Mapping[tuple[str, str], str | type], others: bool):
+    def __init__(self, content: bytes, names: _Names, others: bool, outside: list[Any]):
         super().__init__(BytesIO(content), encoding="bytes")  # strings of Python 2 are bytes
-        self._names, self._others = names, others
+        self._names, self._others, self._outside = names, others, outside
         self._classes: dict[str, type] = {}
 
     def find_class(self, module: str, name: str) -> type:
@@ -94,20 +91,23 @@ class _Unpickler(pickle.Unpickler):
             raise ValueError(f"it names more than {_MOST_NAMES:,} functions and classes")
         return self._classes.setdefault(word, type("Call", (Call,), {"function": word}))
 
-    def persistent_load(self, pid: Any) -> Call:
-        return Persistent(pid)
+    def persistent_load(self, pid: Any) -> Any:
+        self._outside.append(pid)
+        return pid
 
 
 def load(
     stream: BinaryIO,
-    names: Mapping[tuple[str, str], str | type],
+    names: _Names,
     others: bool = False,
     published: bool = False,
+    outside: list[Any] | None = None,
 ) -> Any:
     """Reads one pickle and returns its value; the stream's position is then behind the pickle."""
     # One that is bit-identical to a published file is not checked: CIFAR-10's would take 1.6 s.
     # `names` are the functions and classes that it may name, (module, attribute): the word for them
     # in a `Call`, or `Dict` or `Bytes`. With `others` it may name more, by MODULE.ATTRIBUTE.
+    # The ids of objects outside the pickle stand for these, and are added to `outside`.
     # ValueError: it names something else, has other instructions, or too many; a damaged one raises
     # exceptions of other types.
     begin, size = stream.tell(), -1
@@ -115,7 +115,7 @@ def load(
         _check(stream)
         size = stream.tell() - begin
         stream.seek(begin)
-    return _Unpickler(stream.read(size), names, others).load()
+    return _Unpickler(stream.read(size), names, others, [] if outside is None else outside).load()
 
 
 def _check(stream: BinaryIO) -> None:
