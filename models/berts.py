@@ -15,8 +15,14 @@ from .layers.activations import GELU
 from .layers.attention import ScaledDotProductAttention
 from .layers.broadcast import Dense
 from .layers.dropout import Dropout
-from .layers.sequence import BertSequence, ContextSlice
-from .layers.text import LayerNorm, PaddingMask, SpanLogits, TokenEmbedding
+from .layers.text import (
+    BertSequence,
+    ContextSlice,
+    LayerNorm,
+    PaddingMask,
+    SpanLogits,
+    TokenEmbedding,
+)
 from .networks import Family
 
 SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]

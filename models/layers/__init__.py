@@ -3,8 +3,8 @@
     broadcast                           biases and scales with exact gradients in 16 bits
     image                               feature maps: whitening, batch norms, stochastic depth
     activations, convolution, dropout   as in Keras, but faster in training on CPUs
-    text                                token-wise: embeddings, normalization, masks, span logits
-    attention, recurrent, sequence      across tokens: attention, LSTM and SRU, BERT's input
+    text                                token-wise: embeddings, masks, span logits; BERT's input
+    attention, recurrent                across tokens: attention, LSTM and SRU
     views                               test-time augmentation
     registration                        names and configs of layers in files
     initializers                        He's, PyTorch's, partial identity
@@ -21,7 +21,6 @@ from . import (  # noqa: F401
     image,
     initializers,
     recurrent,
-    sequence,
     text,
     views,
 )
