@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -118,13 +118,9 @@ def read(path: Path) -> Corpus:
     return squad_json.parse(str(path), content)
 
 
-class _Tokenized(NamedTuple):
-    """The content of the cache: encoded splits and the word vectors they use."""
-
-    train: EncodedSplit
-    test: EncodedSplit
-    words: list[str]  # all distinct tokens as written, by type id
-    vectors: dict[str, np.ndarray]  # by normalized token; empty for WordPieces
+# The content of the cache: training and test split; all distinct tokens as written, by type id;
+# word vectors by normalized token, none for WordPieces.
+_Tokenized = tuple[EncodedSplit, EncodedSplit, list[str], dict[str, np.ndarray]]
 
 
 def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> Encoded:
@@ -138,8 +134,8 @@ def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> 
         tokenized = _tokenize(train, test, source, form, pieces)
         if cache:
             _write_cache(cache, tokenized)
-    _report(tokenized)
     train_split, test_split, words, vectors = tokenized
+    _report(train_split, test_split)
     vocab = pieces or encoding.build_vocabulary(
         train_split, words, vectors, form, MIN_COUNTS if source else (0, 0)
     )
@@ -152,20 +148,19 @@ def _tokenize(
 ) -> _Tokenized:
     words: dict[str, int] = {}
     splits = [encoding.encode(c, words, form.tokenizer, pieces) for c in (train, test)]
-    if pieces or path is None:
-        terminal.status("")
-        return _Tokenized(splits[0], splits[1], list(words), {})
-    terminal.status(f"reading {path.name}", logged=False)
-    cased = WORD_VECTORS[form.word_vectors].cased
-    spelled = {vocabulary.normalize(word, cased) for word in words}
-    vectors = word_vectors.read(path, form.word_vectors, spelled)
+    vectors: dict[str, np.ndarray] = {}
+    if path and not pieces:
+        terminal.status(f"reading {path.name}", logged=False)
+        cased = WORD_VECTORS[form.word_vectors].cased
+        spelled = {vocabulary.normalize(word, cased) for word in words}
+        vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
-    return _Tokenized(splits[0], splits[1], list(words), vectors)
+    return splits[0], splits[1], list(words), vectors
 
 
-def _report(tokenized: _Tokenized) -> None:
+def _report(train: EncodedSplit, test: EncodedSplit) -> None:
     """Prints how many answers do not start and end at token boundaries."""
-    for name, split in (("train", tokenized.train), ("dev", tokenized.test)):
+    for name, split in (("train", train), ("dev", test)):
         counts = np.bincount(split.alignments, minlength=4)
         if counts[1:].any():
             terminal.say(
@@ -193,13 +188,13 @@ def _cache_file(
 
 
 def _write_cache(path: Path, tokenized: _Tokenized) -> None:
-    with_vector = sorted(tokenized.vectors)
-    vectors = np.array([tokenized.vectors[word] for word in with_vector], np.float32)
-    texts = np.frombuffer(json.dumps([tokenized.words, with_vector]).encode(), np.uint8)
-    splits = tf.nest.flatten((tokenized.train, tokenized.test))
-    numbered = {str(number): array for number, array in enumerate(splits)}
+    *splits, words, vectors = tokenized
+    with_vector = sorted(vectors)
+    numbers = np.array([vectors[word] for word in with_vector], np.float32)
+    texts = np.frombuffer(json.dumps([words, with_vector]).encode(), np.uint8)
+    numbered = {str(number): array for number, array in enumerate(tf.nest.flatten(splits))}
     # Without the cache the next run tokenizes again, for a minute.
-    files.cache_npz(path, {"texts": texts, "vectors": vectors, **numbered})
+    files.cache_npz(path, {"texts": texts, "vectors": numbers, **numbered})
 
 
 def _read_cache(path: Path | None) -> _Tokenized | None:
@@ -211,7 +206,7 @@ def _read_cache(path: Path | None) -> _Tokenized | None:
         empty = encoding.encode(Corpus([], []), {})
         ordered = [arrays[str(number)] for number in range(len(arrays))]
         train, test = tf.nest.pack_sequence_as((empty, empty), ordered)
-        return _Tokenized(train, test, words, vectors)
+        return train, test, words, vectors
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
 

@@ -370,7 +370,7 @@ def vectors(home: Path) -> Kind:
     corpus = squad_json.parse("squad", json.dumps(SQUAD).encode())
     types: dict[str, int] = {}
     splits = [encoding.encode(corpus, types) for _ in range(2)]
-    cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
+    cached = (splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
     squad._write_cache(cache, cached)
     whole = repr(squad._read_cache(cache))
