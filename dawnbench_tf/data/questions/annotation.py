@@ -18,12 +18,17 @@ ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 
 
 class Annotated(NamedTuple):
-    """The tokens of a text with their annotations; lemmas and tags may be empty."""
+    """The tokens of a text with their annotations."""
 
     tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
     lemmas: list[str]
     tags: list[tuple[int, int]]  # ids of part of speech and entity type
+
+
+def plain(tokens: list[str], offsets: list[tuple[int, int]]) -> Annotated:
+    """Returns tokens without annotations: lower-cased tokens are lemmas, all tags 0."""
+    return Annotated(tokens, offsets, [token.lower() for token in tokens], [(0, 0)] * len(tokens))
 
 
 @cache

@@ -107,7 +107,7 @@ def encode(
         aligned = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
         spans.append([span for span, _ in aligned])
         alignments += [alignment for _, alignment in aligned]
-    split = EncodedSplit(
+    return EncodedSplit(
         _ragged(contexts),
         _ragged(offsets, 2),
         _ragged(questions),
@@ -117,17 +117,6 @@ def encode(
         _ragged(context_lemmas),
         _ragged(question_lemmas),
         _ragged(tags, 2),
-    )
-    if tokenizer == "spacy":
-        return split
-    # The other tokenizers have no annotations: lower-cased tokens are lemmas, all tags 0.
-    lower = _lower_ids(list(words))
-    lemmas = [ids._replace(values=lower[ids.values]) for ids in (split.contexts, split.questions)]
-    no_tags = np.zeros((len(split.contexts.values), 2), np.int32)
-    return split._replace(
-        context_lemmas=lemmas[0],
-        question_lemmas=lemmas[1],
-        context_tags=split.contexts._replace(values=no_tags),
     )
 
 

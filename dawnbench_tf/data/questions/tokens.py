@@ -79,7 +79,7 @@ def cut(
     else:
         for text in texts:
             extents = offsets(text, tokenizer)
-            yield Annotated([text[a:b] for a, b in extents], extents, [], [])
+            yield annotation.plain([text[a:b] for a, b in extents], extents)
 
 
 def version(tokenizer: str) -> str:

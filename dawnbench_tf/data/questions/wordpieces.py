@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from dawnbench_tf.data.questions.annotation import Annotated
+from dawnbench_tf.data.questions.annotation import Annotated, plain
 from dawnbench_tf.data.questions.vocabulary import FIRST, SIGNS, Vocabulary
 from dawnbench_tf.refusals import Refusal, refuse, refusing
 
@@ -52,7 +52,7 @@ def from_words(words: Iterable[str]) -> Vocabulary:
 
 
 def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
-    """Tokenizes texts into pieces; yields one `Annotated` for each, without lemmas and tags."""
+    """Tokenizes texts into pieces; yields one `Annotated` for each."""
     from official.nlp.tools import tokenization  # imports TensorFlow
 
     split_words = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased).tokenize
@@ -70,7 +70,7 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
                 offsets.append((sources[first], sources[first + size - 1] + 1))
                 first += size
             pieces += word_pieces
-        yield Annotated(pieces, offsets, [], [])
+        yield plain(pieces, offsets)
 
 
 def _sources(text: str, cased: bool) -> list[int]:
