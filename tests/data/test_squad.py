@@ -12,7 +12,7 @@ import tensorflow as tf
 from dawnbench_tf import recipes
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import squad
-from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
+from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import session
@@ -199,7 +199,7 @@ def test_what_is_missing_is_named(folder, missing, words):
 
 def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)  # not installed
-    annotation._pipeline.cache_clear()
+    tokens._pipeline.cache_clear()
     (folder / squad.TRAIN).unlink()
     (folder / squad.TEST).unlink()
     settings = {"tokenizer": "spacy", "word_vectors": "glove.840B.300d"}

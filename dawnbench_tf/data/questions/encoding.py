@@ -12,8 +12,8 @@ import numpy as np
 from dawnbench_tf import terminal
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
-from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
+from dawnbench_tf.data.questions.tokens import Annotated
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions

@@ -1,14 +1,13 @@
-"""Tokenizers with exact character offsets, and the alignment of answers with tokens."""
+"""Tokenizers with exact character offsets, spaCy's tags, and the alignment of answers."""
 
 import importlib.metadata
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from dawnbench_tf.data.questions import annotation, wordpieces
-from dawnbench_tf.data.questions.annotation import Annotated
+from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.refusals import refuse
 
@@ -23,6 +22,23 @@ _GLOVE = re.compile(
 _SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
 _PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
 _TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
+MODEL = "en_core_web_md"  # spaCy's model in DrQA's published entries
+_SPEECH = """$ '' , -LRB- -RRB- . : ADD AFX CC CD DT EX FW HYPH IN JJ JJR JJS LS MD NFP NN NNP NNPS
+    NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB XX _SP ``"""
+_ENTITIES = """CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON
+    PRODUCT QUANTITY TIME WORK_OF_ART"""
+# Ids of OntoNotes' tags, below `models.texts.TAGS`; 0 stands for any other tag.
+PART_IDS = {tag: 1 + i for i, tag in enumerate(_SPEECH.split())}
+ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
+
+
+class Annotated(NamedTuple):
+    """The tokens of a text with their annotations."""
+
+    tokens: list[str]
+    offsets: list[tuple[int, int]]  # first and past-the-last character
+    lemmas: list[str]
+    tags: list[tuple[int, int]]  # ids of part of speech and entity type
 
 
 def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
@@ -68,24 +84,59 @@ def _treebank(text: str) -> Iterator[tuple[int, int]]:
                 yield part.span()
 
 
+@cache
+def _pipeline() -> Any:
+    """Loads spaCy's pipeline, once in a process."""
+    try:
+        import spacy
+    except ImportError:
+        reason = "spaCy is not installed; pip install spacy, or train with --tokenizer=glove"
+        refuse("tokenizer", "spacy", reason)
+    try:
+        return spacy.load(MODEL)
+    except OSError:
+        hint = f"python -m spacy download {MODEL}, or train with --tokenizer=glove"
+        refuse("tokenizer", "spacy", f"its model {MODEL} is not installed; {hint}")
+
+
+def _spacy_version() -> str:
+    meta = _pipeline().meta
+    return f"{meta['name']} {meta['version']} {meta['spacy_version']}"
+
+
+def _annotate(texts: Iterable[str]) -> Iterator[Annotated]:
+    """Tokenizes and annotates texts; yields one `Annotated` for each."""
+    spaced = (re.sub(r"\s", " ", text) for text in texts)  # as in the entries' code
+    for document in _pipeline().pipe(spaced):
+        yield Annotated(
+            [token.text for token in document],
+            [(token.idx, token.idx + len(token.text)) for token in document],
+            [token.lemma_ for token in document],
+            [
+                (PART_IDS.get(token.tag_, 0), ENTITY_IDS.get(token.ent_type_, 0))
+                for token in document
+            ],
+        )
+
+
 def cut(
     texts: Iterable[str], tokenizer: str, pieces: Vocabulary | None = None
 ) -> Iterator[Annotated]:
     """Tokenizes texts; yields one `Annotated` for each."""
     if tokenizer == "spacy":
-        yield from annotation.annotate(texts)
-    elif pieces:
-        yield from wordpieces.cut(texts, pieces)
-    else:
-        for text in texts:
-            extents = offsets(text, tokenizer)
-            yield annotation.plain([text[a:b] for a, b in extents], extents)
+        yield from _annotate(texts)
+        return
+    located = ((text, offsets(text, tokenizer)) for text in texts)
+    plain = (([text[a:b] for a, b in extents], extents) for text, extents in located)
+    # Without annotations lower-cased tokens are lemmas, all tags 0.
+    for words, extents in wordpieces.cut(texts, pieces) if pieces else plain:
+        yield Annotated(words, extents, [word.lower() for word in words], [(0, 0)] * len(words))
 
 
 def version(tokenizer: str) -> str:
     """Returns the tokenizer's name and version. Raises Refusal if it is not installed."""
     versions = {
-        "spacy": annotation.version,
+        "spacy": _spacy_version,
         "treebank": _nltk_version,
         "wordpiece": lambda: importlib.metadata.version("tf-models-official"),
     }

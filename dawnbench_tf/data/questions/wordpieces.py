@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from dawnbench_tf.data.questions.annotation import Annotated, plain
 from dawnbench_tf.data.questions.vocabulary import FIRST, SIGNS, Vocabulary
 from dawnbench_tf.refusals import Refusal, refuse, refusing
 
@@ -16,6 +15,7 @@ VOCABULARY = "vocab.txt"
 # files of Hugging Face and google-research/bert
 WEIGHTS = "model.safetensors bert_model.ckpt.index tf_model.h5 pytorch_model.bin".split()
 HOME = "https://github.com/google-research/bert"
+Cut = tuple[list[str], list[tuple[int, int]]]  # tokens; first and past-the-last character
 LONGEST = 1 << 24  # largest vocabulary, in bytes
 
 
@@ -51,8 +51,8 @@ def from_words(words: Iterable[str]) -> Vocabulary:
     return Vocabulary([*SIGNS, *sorted({word.lower() for word in words})], [], [], pieces=True)
 
 
-def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
-    """Tokenizes texts into pieces; yields one `Annotated` for each."""
+def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Cut]:
+    """Tokenizes texts into pieces; yields pieces and offsets of each."""
     from official.nlp.tools import tokenization  # imports TensorFlow
 
     split_words = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased).tokenize
@@ -70,7 +70,7 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
                 offsets.append((sources[first], sources[first + size - 1] + 1))
                 first += size
             pieces += word_pieces
-        yield plain(pieces, offsets)
+        yield pieces, offsets
 
 
 def _sources(text: str, cased: bool) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.questions import annotation, encoding
+from dawnbench_tf.data.questions import encoding, tokens
 from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.models import texts
@@ -38,14 +38,14 @@ class StandIn:
 
 @pytest.fixture
 def spacy(monkeypatch):
-    annotation._pipeline.cache_clear()
+    tokens._pipeline.cache_clear()
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=lambda name: StandIn()))
     yield
-    annotation._pipeline.cache_clear()
+    tokens._pipeline.cache_clear()
 
 
 def test_ids_of_tags_fill_the_network_s_tables():
-    for ids, count in zip((annotation.PART_IDS, annotation.ENTITY_IDS), texts.TAGS, strict=True):
+    for ids, count in zip((tokens.PART_IDS, tokens.ENTITY_IDS), texts.TAGS, strict=True):
         assert sorted(ids.values()) == list(range(1, count))
 
 
@@ -64,7 +64,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     lemma = [0, 1, 0, 0, 0]  # wrote, of writes; the question's notes has a lemma of its own
     lower = [0, 0, 1, 0, 0]
     np.testing.assert_allclose(matches[0], np.transpose([[0] * 5, lower, lemma, share]))
-    parts = [annotation.PART_IDS[tag] for tag in ("NNP", "VBD", "NNS", "NN")]
+    parts = [tokens.PART_IDS[tag] for tag in ("NNP", "VBD", "NNS", "NN")]
     assert tags[0].T.tolist() == [[*parts, 0], [15, 1, 1, 1, 1]]
     assert question.shape == (1, 3)
 
@@ -76,14 +76,14 @@ def test_a_whole_data_set_is_cut_by_it(spacy):
 
 
 def test_what_is_not_installed_is_one_line(monkeypatch):
-    annotation._pipeline.cache_clear()
+    tokens._pipeline.cache_clear()
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(Refusal, match="--tokenizer=spacy: spaCy is not installed; pip install"):
-        annotation.version()
+        tokens.version("spacy")
 
     def load(name):
         raise OSError("[E050] Can't find model")
 
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
     with pytest.raises(Refusal, match="its model en_core_web_md is not installed; python -m spacy"):
-        annotation.version()
+        tokens.version("spacy")

@@ -16,9 +16,9 @@ VOCABULARY = Vocabulary(PIECES, [], [], pieces=True)
 
 
 def cut(text, vocabulary=VOCABULARY):
-    (annotated,) = wordpieces.cut([text], vocabulary)
-    parts = [text[a:b] for a, b in annotated.offsets]
-    return list(zip(annotated.tokens, parts, strict=True))
+    ((pieces, offsets),) = wordpieces.cut([text], vocabulary)
+    parts = [text[a:b] for a, b in offsets]
+    return list(zip(pieces, parts, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_cased_bert_keeps_case_and_accents():
 @settings(deadline=None)
 @given(st.text(max_size=40))
 def test_places_rise_and_what_lies_between_is_no_letter(text):
-    (annotated,) = wordpieces.cut([text], VOCABULARY)
-    assert all(begin < end for begin, end in annotated.offsets)
-    bounds = [0, *(offset for span in annotated.offsets for offset in span), len(text)]
+    ((_, offsets),) = wordpieces.cut([text], VOCABULARY)
+    assert all(begin < end for begin, end in offsets)
+    bounds = [0, *(offset for span in offsets for offset in span), len(text)]
     for end, begin in zip(bounds[::2], bounds[1::2], strict=True):
         assert end <= begin and all(map(is_left_out, text[end:begin]))
 
