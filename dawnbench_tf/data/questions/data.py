@@ -22,7 +22,7 @@ from dawnbench_tf import files, models
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.dataset import Data, Example, start_from
 from dawnbench_tf.data.placement import own_replicas, without_autotune
-from dawnbench_tf.data.questions import features, spans, vocabulary, windows
+from dawnbench_tf.data.questions import spans, vocabulary, windows
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import FIRST
@@ -81,7 +81,7 @@ class QuestionData(Data):
         # `share` is a function from a global batch's windows to this worker's parts, one for each
         # replica; each part becomes a batch.
         encoded, recipe = self.splits, self.recipe
-        names, boundaries = features.input_names(recipe), recipe.data.bucket_boundaries
+        names, boundaries = windows.input_names(recipe), recipe.data.bucket_boundaries
         trained, buckets = self._trained
         question_lengths = np.minimum(
             encoded.train.questions.lengths(), recipe.data.most_question_tokens
@@ -99,13 +99,13 @@ class QuestionData(Data):
                     longest = int(question_lengths[trained.questions[rows]].max())
                     lengths = {"context": length, "question": static["question"] or longest}
                     for part in share(rows):
-                        inputs = features.make_inputs(
+                        inputs = windows.make_inputs(
                             names, encoded, encoded.train, trained.take(part), lengths
                         )
                         yield inputs, targets[part]
 
         size = len(share(np.arange(recipe.batch_size))[0])
-        signature = features.signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
+        signature = windows.signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
         return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
     def _share(self, rows: np.ndarray, context: tf.distribute.InputContext) -> list[np.ndarray]:
@@ -118,16 +118,16 @@ class QuestionData(Data):
         return windows.build(self.splits.test, self.splits.form)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        names, encoded = features.input_names(self.recipe), self.splits
+        names, encoded = windows.input_names(self.recipe), self.splits
 
         def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
             def batches() -> Iterator[tuple[np.ndarray, ...]]:
                 for rows, lengths in self._test_rows(batch_size):
                     for part in self._share(rows, context):
                         own = self._tested.take(part)
-                        yield features.make_inputs(names, encoded, encoded.test, own, lengths)
+                        yield windows.make_inputs(names, encoded, encoded.test, own, lengths)
 
-            signature = features.signature(names)
+            signature = windows.signature(names)
             dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
             return dataset.prefetch(2).with_options(without_autotune())
 
@@ -230,7 +230,7 @@ class SingleQuestions(Sequence[Example]):
     """
 
     def __init__(self, data: QuestionData):
-        self._data, self._names = data, features.input_names(data.recipe)
+        self._data, self._names = data, windows.input_names(data.recipe)
         self._lengths = windows.question_lengths(data.splits.test, data.splits.form)
 
     def __len__(self) -> int:
@@ -242,7 +242,7 @@ class SingleQuestions(Sequence[Example]):
         row, encoded, tested = range(len(self))[index], self._data.splits, self._data._tested
         own = tested.take(tested.find(row))
         lengths = {"context": int(own.lengths().max()), "question": int(self._lengths[row])}
-        return features.make_inputs(self._names, encoded, encoded.test, own, lengths)
+        return windows.make_inputs(self._names, encoded, encoded.test, own, lengths)
 
 
 def _training_windows(encoded: Encoded, recipe: Recipe) -> tuple[Windows, list[np.ndarray]]:
