@@ -16,28 +16,17 @@ They return float32 logits of the answer's first and last token, (batch, 2, cont
 padding, and raise ValueError for an argument out of range.
 """
 
-from typing import NamedTuple
-
 CHARACTERS = 16  # of each token the first 16 characters are used, as in BiDAF's seed
 TAGS = 51, 20  # numbers of ids of OntoNotes' parts of speech, entity types; 0: unknown or padding
-
-
-class TextInput(NamedTuple):
-    """Shape and dtype of an input of readers: (batch, tokens, *axes); padding is 0."""
-
-    axes: tuple[int, ...] = ()
-    dtype: str = "int32"  # of ids; "float32" for features
-
-
-INPUTS = {
-    "context_words": TextInput(),  # token ids
-    "context_characters": TextInput((CHARACTERS,)),  # character ids
-    "question_words": TextInput(),
-    "question_characters": TextInput((CHARACTERS,)),
-    "context_pieces": TextInput(),  # ids of WordPieces: line numbers in BERT's vocabulary
-    "question_pieces": TextInput(),
+INPUTS: dict[str, tuple[tuple[int, ...], str]] = {  # axes after (batch, tokens); dtype
+    "context_words": ((), "int32"),  # token ids
+    "context_characters": ((CHARACTERS,), "int32"),  # character ids
+    "question_words": ((), "int32"),
+    "question_characters": ((CHARACTERS,), "int32"),
+    "context_pieces": ((), "int32"),  # ids of WordPieces: line numbers in BERT's vocabulary
+    "question_pieces": ((), "int32"),
     # Whether the question contains the context token as written, in lower case, as lemma (0 or 1
     # each); term frequency: share of the context's tokens that equal it in lower case.
-    "context_matches": TextInput((4,), "float32"),
-    "context_tags": TextInput((2,)),  # ids of part of speech and entity type
+    "context_matches": ((4,), "float32"),
+    "context_tags": ((2,), "int32"),  # ids of part of speech and entity type
 }
