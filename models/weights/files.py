@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import h5py  # comes with TensorFlow
 import numpy as np
+import tensorflow as tf
 
 from . import pickles
-
-if TYPE_CHECKING:
-    import h5py
 
 
 class Tensor(NamedTuple):
@@ -56,7 +55,7 @@ def open_tensors(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 # PyTorch
 
 _ReadStorage = Callable[[str, int], bytes]  # (key of a storage, number of its first bytes)
-_TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtypes
+_TYPES = {  # dtype of PyTorch's storage types and of safetensors' dtypes; TensorFlow adds bfloat16
     **{"Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "bfloat16"},
     **{"Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1", "Bool": "?"},
     **{"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "bfloat16"},
@@ -116,7 +115,7 @@ def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     sizes, offsets = {}, {}  # of storages, in bytes, by key
     for storage_id in ids:
         key, type_name, count = _storage(storage_id)
-        sizes[key] = count * _dtype(type_name).itemsize
+        sizes[key] = count * np.dtype(_TYPES[type_name]).itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
         if key not in sizes or count < 0:
@@ -210,7 +209,7 @@ def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
         key, type_name, count = _storage(tensor.arguments[0])
         if not _fits(offset, shape, strides, count):
             raise ValueError(f"its tensor {name} exceeds its storage")
-        content = partial(storage, key, count * _dtype(type_name).itemsize)
+        content = partial(storage, key, count * np.dtype(_TYPES[type_name]).itemsize)
         read = partial(_view, content, type_name, offset, shape, strides)
         tensors[str(name)] = Tensor(shape, read)
     return tensors
@@ -237,17 +236,9 @@ def _is_shape(numbers: Any) -> bool:
     return few and all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers)
 
 
-def _dtype(type_name: str) -> np.dtype:
-    """Returns NumPy's dtype for a storage; bfloat16 is read as uint16."""
-    return np.dtype("<u2" if _TYPES[type_name] == "bfloat16" else _TYPES[type_name])
-
-
 def _numbers(content: bytes, type_name: str) -> np.ndarray:
     """Converts the bytes of a storage to float32."""
-    numbers = np.frombuffer(content, _dtype(type_name))
-    if _TYPES[type_name] == "bfloat16":  # the upper 16 bits of float32
-        return (numbers.astype("<u4") << 16).view("<f4")
-    return numbers.astype("<f4", copy=False)
+    return np.frombuffer(content, _TYPES[type_name]).astype("<f4", copy=False)
 
 
 # safetensors
@@ -273,7 +264,7 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
         start, end = facts["data_offsets"]
         if not _is_shape(shape):
             raise ValueError(f"its tensor {name} has impossible dimensions")
-        needed = math.prod(shape) * _dtype(type_name).itemsize
+        needed = math.prod(shape) * np.dtype(_TYPES[type_name]).itemsize
         if not 0 <= start <= end <= size - first or end - start != needed:
             raise ValueError(f"its tensor {name} exceeds its storage")
         tensors[name] = Tensor(shape, partial(read, start, needed, type_name, shape))
@@ -286,8 +277,6 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
 @contextmanager
 def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     """Yields the data sets of an HDF5 file by path; follows no links out of the file."""
-    import h5py  # comes with TensorFlow
-
     tensors = {}
 
     def keep(path: str, item: h5py.Group | h5py.Dataset) -> None:
@@ -304,7 +293,7 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 _BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
-def _name_in_keras_3(item: "h5py.Dataset") -> str:
+def _name_in_keras_3(item: h5py.Dataset) -> str:
     """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files."""
     # Keras 3 numbers the variables of a layer instead of naming them.
     layer = item.parent.attrs.get("name")
@@ -320,8 +309,6 @@ def _name_in_keras_3(item: "h5py.Dataset") -> str:
 
 def _checkpoint(prefix: str) -> dict[str, Tensor]:
     """Returns the floating-point tensors of a checkpoint by name."""
-    import tensorflow as tf
-
     reader = tf.train.load_checkpoint(prefix)
     types = reader.get_variable_to_dtype_map()
 
