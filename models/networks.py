@@ -106,7 +106,18 @@ def _build_classifier(
             "`num_classes` should be a whole number of at least 1; for features without a head use "
             f'model.get_layer("features").output. Received: num_classes={num_classes!r}'
         )
-    images = _image_input(input_shape, data_format, variant.image_size, family.smallest_side(args))
+    native, smallest = variant.image_size, family.smallest_side(args)
+    channels_last = data_format == "NHWC"
+    native_shape = (native, native, 3) if channels_last else (3, native, native)
+    shape = tuple(native_shape if input_shape is None else input_shape)
+    sides, channels = (shape[:2], shape[2:]) if channels_last else (shape[1:], shape[:1])
+    if len(shape) != 3 or not all(channels) or any(n is not None and n < smallest for n in sides):
+        order = "(height, width, channels)" if channels_last else "(channels, height, width)"
+        raise ValueError(
+            f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
+            f"pixels and a number of channels. Received: input_shape={shape}"
+        )
+    images = tf.keras.Input(shape, name="images")
     x = family.body(images, layers, **args)
     logits = family.head(x, int(num_classes), make, args)  # Keras 3 refuses NumPy's integers
     return _model(images, logits, name or variant.name.rpartition(":")[2])
@@ -120,23 +131,6 @@ def _build_reader(
         axes, input_dtype = texts.INPUTS[read]
         inputs.append(tf.keras.Input((None, *axes), dtype=input_dtype, name=read))
     return _model(inputs, family.body(inputs, dtype, **args), name)
-
-
-def _image_input(
-    input_shape: Sequence[int | None] | None, data_format: str, native: int, smallest: int
-) -> tf.Tensor:
-    """Returns the image input, without a shape of `native` x `native` x 3 pixels; checks it."""
-    channels_last = data_format == "NHWC"
-    native_shape = (native, native, 3) if channels_last else (3, native, native)
-    shape = tuple(native_shape if input_shape is None else input_shape)
-    sides, channels = (shape[:2], shape[2:]) if channels_last else (shape[1:], shape[:1])
-    if len(shape) != 3 or not all(channels) or any(n is not None and n < smallest for n in sides):
-        order = "(height, width, channels)" if channels_last else "(channels, height, width)"
-        raise ValueError(
-            f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
-            f"pixels and a number of channels. Received: input_shape={shape}"
-        )
-    return tf.keras.Input(shape, name="images")
 
 
 def _model(
