@@ -14,21 +14,13 @@ import tensorflow as tf
 
 from .files import Tensor
 
-_LEAVES = {  # last part of a tensor's name in Keras and PyTorch: our word for it
-    "kernel": "kernel",
-    "gamma": "gamma",
-    "beta": "beta",
-    "moving_mean": "mean",
-    "moving_variance": "variance",
-    "running_mean": "mean",
-    "running_var": "variance",
-}
+# A layer's tensors, by Keras's names.
+_PARTS = ("kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance")
 _KINDS = {
     "convolution": tf.keras.layers.Conv2D,
     "BN": tf.keras.layers.BatchNormalization,
     "dense layer": tf.keras.layers.Dense,
 }
-_OURS = {"mean": "moving_mean", "variance": "moving_variance"}  # attributes of Keras's BN
 # Names of keras.applications' ResNet-50 until 2018, and its BNs' epsilon.
 _OLD_KERAS, _OLD_EPSILON = r"(?:res|bn)(\d)([a-z])_branch(1|2[abc])", 1e-3
 # Names of the 3x3 convolution that has a bottleneck stage's stride in torchvision's and timm's
@@ -41,13 +33,13 @@ class Layer(NamedTuple):
     """A layer of a file."""
 
     name: str  # in the file
-    tensors: dict[str, Tensor]  # by our words: kernel, bias, gamma, beta, mean, variance
+    tensors: dict[str, Tensor]  # by a name of _PARTS
     transposed: bool  # whether axes are PyTorch's: (out, in, height, width), (out, in)
 
     @property
     def kind(self) -> str:
         """A key of _KINDS: "convolution", "BN" or "dense layer"; "" for any other layer."""
-        if "mean" in self.tensors:
+        if "moving_mean" in self.tensors:
             return "BN"
         rank = len(self.tensors["kernel"].shape) if "kernel" in self.tensors else 0
         return {4: "convolution", 2: "dense layer"}.get(rank, "")
@@ -111,9 +103,9 @@ def values(
     for layer, source in pairs:
         for part, variable in _variables(layer).items():
             value = source.read(part)
-            if part == "mean" and source.name in biases:
+            if part == "moving_mean" and source.name in biases:
                 value = value - biases[source.name].read("bias")
-            if part == "variance" and re.fullmatch(rf"bn_conv1|{_OLD_KERAS}", source.name):
+            if part == "moving_variance" and re.fullmatch(rf"bn_conv1|{_OLD_KERAS}", source.name):
                 value = value + (_OLD_EPSILON - layer.epsilon)
             yield variable, value
 
@@ -154,13 +146,12 @@ def _layers(tensors: Mapping[str, Tensor]) -> dict[str, Layer]:
 
 
 def _parts(leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns a layer's tensors by our words; PyTorch's weight and bias may also be a BN's."""
+    """Returns a layer's tensors by Keras's names; PyTorch's weight and bias may also be a BN's."""
     normalizes = "running_mean" in leaves or "moving_mean" in leaves
-    words = {
-        "weight": "gamma" if normalizes else "kernel",
-        "bias": "beta" if normalizes else "bias",
-    }
-    return {(words | _LEAVES)[leaf]: x for leaf, x in leaves.items() if leaf in words | _LEAVES}
+    weight, bias = ("gamma", "beta") if normalizes else ("kernel", "bias")
+    names = {"running_mean": "moving_mean", "running_var": "moving_variance"}
+    names |= {"weight": weight, "bias": bias, **{part: part for part in _PARTS if part != "bias"}}
+    return {names[leaf]: tensor for leaf, tensor in leaves.items() if leaf in names}
 
 
 def _position(layer: Layer) -> tuple[int, int, bool, list[int]]:
@@ -211,10 +202,8 @@ def _all_layers(model: tf.keras.Model) -> Iterator[tf.keras.layers.Layer]:
 
 
 def _variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:
-    """Returns a layer's variables by our words; leaves out those that it does not have."""
-    normalizes = isinstance(layer, tf.keras.layers.BatchNormalization)
-    parts = ["gamma", "beta", "mean", "variance"] if normalizes else ["kernel", "bias"]
-    variables = {part: getattr(layer, _OURS.get(part, part)) for part in parts}
+    """Returns a layer's variables by name; leaves out those that it does not have."""
+    variables = {part: getattr(layer, part, None) for part in _PARTS}
     return {part: variable for part, variable in variables.items() if variable is not None}
 
 
