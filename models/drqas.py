@@ -17,7 +17,7 @@ from .layers.attention import AlignedQuestion, AttentionPooling
 from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
-from .layers.text import AppendOne, OneHot, PaddingMask, SpanLogits, TokenEmbedding
+from .layers.text import AppendOne, PaddingMask, SpanLogits, TagVectors, TokenEmbedding
 from .networks import Family
 from .texts import TAGS
 
@@ -49,7 +49,7 @@ def body(
     drop = partial(Dropout, dropout, dtype=dtype)
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     c, q = (drop()(words(ids)) for ids in (context, question))
-    extras = [matches, align(c, q, masks[1], dtype), OneHot(tags, dtype=dtype)(context_tags)]
+    extras = [matches, align(c, q, masks[1], dtype), TagVectors(tags, dtype=dtype)(context_tags)]
     c = tf.keras.layers.Concatenate(dtype=dtype)([c, *extras])
     c = _stack("context", c, masks[0], [hidden] * layers, drop)  # (.., layers x 2 hidden)
     q = _stack("question", q, masks[1], [hidden] * layers, drop)

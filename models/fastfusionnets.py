@@ -17,7 +17,7 @@ from .layers.attention import AttentionPooling, MultiLevelAttention
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
-from .layers.text import PaddingMask, SpanLogits, TagEmbedding, TokenEmbedding
+from .layers.text import PaddingMask, SpanLogits, TagVectors, TokenEmbedding
 from .networks import Family
 from .texts import TAGS
 
@@ -48,7 +48,7 @@ def body(
     c_words, q_words = (word_dropout()(words(ids)) for ids in (context, question))
     make = _Layers(hidden, dropout, dtype)
     aligned = align(make.drop(c_words), make.drop(q_words), masks[1], dtype)
-    tagged = TagEmbedding(tags, (12, 8), dtype=dtype, name="tag_vectors")(context_tags)
+    tagged = TagVectors(tags, (12, 8), dtype=dtype, name="tag_vectors")(context_tags)
     c = make.join(matches, c_words, tagged, aligned)
     c, q = _understand(c, c_words, q_words, masks, make)  # both (batch, tokens, 2 hidden)
     return SpanLogits(dtype=dtype, name="logits")([*_answer(c, q, masks, make), masks[0]])

@@ -111,44 +111,18 @@ class TokenEmbedding(tf.keras.layers.Layer):
         return {**super().get_config(), **own, "initializer": initializer}
 
 
-def _one_hots(ids: tf.Tensor, counts: Sequence[int], dtype: str) -> list[tf.Tensor]:
-    """One-hot vectors of ids (..., tags): a list of (..., count - 1), by tag; id 0 is zeros."""
-    # The column of id 0 is cut off. Shifting the ids by 1 instead would not do: a one-hot of -1 is
-    # zeros in TensorFlow, but the last id in ONNX.
-    tags = zip(tf.unstack(ids, axis=-1), counts, strict=True)
-    return [tf.one_hot(tag, count, dtype=dtype)[..., 1:] for tag, count in tags]
-
-
 @register
-class OneHot(tf.keras.layers.Layer):
-    """One-hot vectors of several tags per token, concatenated; id 0 is zeros.
-
-    Inputs: ids (batch, tokens, tags). Output: (batch, tokens, sum of counts - number of tags).
-
-    Args:
-      counts: number of ids of each tag, including id 0.
-    """
-
-    def __init__(self, counts: Sequence[int], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.counts = tuple(counts)
-
-    def call(self, ids: tf.Tensor) -> tf.Tensor:
-        return tf.concat(_one_hots(ids, self.counts, self.compute_dtype), -1)
-
-
-@register
-class TagEmbedding(tf.keras.layers.Layer):
-    """Trained embeddings of several tags per token, concatenated; id 0 is zeros.
+class TagVectors(tf.keras.layers.Layer):
+    """Vectors of several tags per token, concatenated: trained or one-hot; id 0 is zeros.
 
     Inputs: ids (batch, tokens, tags). Output: (batch, tokens, sum of widths).
 
     Args:
       counts: number of ids of each tag, including id 0.
-      widths: length of the vectors of each tag.
+      widths: length of the trained vectors of each tag; (): one-hot vectors, of counts - 1.
     """
 
-    def __init__(self, counts: Sequence[int], widths: Sequence[int], **kwargs: Any) -> None:
+    def __init__(self, counts: Sequence[int], widths: Sequence[int] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.counts, self.widths = tuple(counts), tuple(widths)
 
@@ -156,18 +130,22 @@ class TagEmbedding(tf.keras.layers.Layer):
         self.tables = [
             self.add_weight(
                 name=f"table_{tag}",
-                shape=(count - 1, width),
+                shape=(self.counts[tag] - 1, width),
                 initializer=tf.keras.initializers.RandomNormal(stddev=1.0),
             )
-            for tag, (count, width) in enumerate(zip(self.counts, self.widths, strict=True))
+            for tag, width in enumerate(self.widths)
         ]
         self.built = True
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        one_hots = _one_hots(ids, self.counts, self.compute_dtype)
-        tables = [tf.cast(table, self.compute_dtype) for table in self.tables]
-        pairs = zip(one_hots, tables, strict=True)
-        return tf.concat([tf.tensordot(*pair, 1) for pair in pairs], -1)
+        # The column of id 0 is cut off. Shifting the ids by 1 instead would not do: a one-hot of -1
+        # is zeros in TensorFlow, but the last id in ONNX.
+        tags, dtype = zip(tf.unstack(ids, axis=-1), self.counts, strict=True), self.compute_dtype
+        vectors = [tf.one_hot(tag, count, dtype=dtype)[..., 1:] for tag, count in tags]
+        if self.widths:
+            pairs = zip(vectors, self.tables, strict=True)
+            vectors = [tf.tensordot(one_hot, tf.cast(table, dtype), 1) for one_hot, table in pairs]
+        return tf.concat(vectors, -1)
 
 
 @register
