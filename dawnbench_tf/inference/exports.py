@@ -21,9 +21,9 @@ def trace(model: tf.keras.Model, served: Served) -> Any:
         tf.TensorSpec(
             array.shape if served.fixed_shape else (batch, None, *array.shape[2:]),
             array.dtype,
-            name,
+            f"input_{number}",  # by which every format (re)orders them
         )
-        for array, name in zip(served.examples[0], input_names(served), strict=True)
+        for number, array in enumerate(served.examples[0])
     ]
     forward = tf.function(
         lambda *inputs: model(list(inputs), training=False), input_signature=signature
@@ -31,14 +31,9 @@ def trace(model: tf.keras.Model, served: Served) -> Any:
     return forward.get_concrete_function()
 
 
-def input_names(served: Served) -> list[str]:
-    """Returns the names of the model's inputs, by which every format (re)orders them."""
-    return [f"input_{number}" for number in range(len(served.examples[0]))]
-
-
 def onnx_input_names(served: Served) -> list[str]:
     """Returns the input names of the exported ONNX model, in the order of an example's arrays."""
-    return [f"{name}:0" for name in input_names(served)]
+    return [f"input_{number}:0" for number in range(len(served.examples[0]))]
 
 
 def freeze(model: tf.keras.Model, served: Served) -> Any:
