@@ -97,10 +97,10 @@ def layers(
     keras, axis = tf.keras.layers, -1 if data_format == "NHWC" else 1
     layout = {"data_format": LAYOUTS[data_format], "dtype": dtype}
     norm: dict[str, Any] = {"axis": axis, "momentum": 0.9, "epsilon": 1e-5, "dtype": dtype}
-    norm |= {"synchronized": True} if synchronized else {}
+    shared = {**norm, "synchronized": True} if synchronized else norm  # ghost BN's never is
     return Layers(
         conv=partial(_conv, classes.conv, padding=padding, layout=layout),
-        norm=partial(classes.norm, **norm),
+        norm=partial(classes.norm, **shared),
         ghost_norm=partial(image.GhostBatchNormalization, **norm),
         act=partial(keras.Activation, "relu", dtype=dtype),
         celu=partial(activations.CELU, dtype=dtype),

@@ -221,7 +221,6 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
 
     Args:
       group: examples per group; a larger batch is a multiple of it.
-      synchronized: ignored; groups are smaller than a replica's batch.
       **kwargs: arguments of Keras's BatchNormalization.
 
     Raises:
@@ -230,7 +229,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         epoch if it has another size.
     """
 
-    def __init__(self, group: int = 32, synchronized: bool = False, **kwargs: Any) -> None:
+    def __init__(self, group: int = 32, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.group = group
 
@@ -240,7 +239,12 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         static, dynamic = inputs.shape, tf.shape(inputs)
         sizes = [dynamic[axis] if static[axis] is None else static[axis] for axis in range(4)]
         # (groups, group, ...): statistics are taken over all axes but the groups and the channels.
-        group = self._group_size(sizes[0])
+        batch = sizes[0]
+        if isinstance(batch, int) and batch > self.group and batch % self.group:
+            text = "the batch of one replica should be a multiple of `group`, or smaller"
+            raise ValueError(f"{text}. Received: group={self.group}, and a batch of {batch}")
+        # A batch's size may be unknown until the graph runs.
+        group = min(self.group, batch) if isinstance(batch, int) else tf.minimum(self.group, batch)
         grouped = tf.cast(inputs, self.moving_mean.dtype)  # float32, or float64
         grouped = tf.reshape(grouped, [-1, group, *sizes[1:]])
         channels = 1 + (self.axis if isinstance(self.axis, int) else self.axis[0]) % 4
@@ -255,20 +259,6 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         gamma = tf.reshape(self.gamma, shape) if self.scale else None
         outputs = tf.nn.batch_normalization(grouped, mean, variance, beta, gamma, self.epsilon)
         return tf.cast(tf.reshape(outputs, sizes), inputs.dtype)
-
-    def _group_size(self, batch: int | tf.Tensor) -> int | tf.Tensor:
-        """Returns the examples per group of a batch; refuses a batch that groups do not divide."""
-        if not isinstance(batch, int):  # unknown until the graph runs
-            return tf.minimum(self.group, batch)
-        if batch > self.group and batch % self.group:
-            text = "the batch of one replica should be a multiple of `group`, or smaller"
-            raise ValueError(f"{text}. Received: group={self.group}, and a batch of {batch}")
-        return min(self.group, batch)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.pop("synchronized", None)
-        return {**config, "group": self.group}
 
 
 @register
