@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from . import checks
 from .layers.activations import GELU
-from .layers.attention import ScaledDotProductAttention
+from .layers.attention import DotProductAttention
 from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.text import (
@@ -84,7 +84,7 @@ def _block(
     """Self-attention and a dense network, each with a residual connection and then a norm."""
     hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
-    attended = ScaledDotProductAttention(heads, dropout, dtype=dtype)([*qkv, mask])
+    attended = DotProductAttention(heads, dropout=dropout, dtype=dtype)([*qkv, mask])
     attended = drop()(_dense(f"{name}_attended", hidden, attended, dtype))
     x = _norm(f"{name}_attended", [x, attended], dtype)
     wide = GELU(dtype=dtype)(_dense(f"{name}_wide", 4 * hidden, x, dtype))

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from . import checks
 from .layers import recurrent
-from .layers.attention import AlignedQuestion, AttentionPooling
+from .layers.attention import AttentionPooling, DotProductAttention
 from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
@@ -92,7 +92,8 @@ def align(c: tf.Tensor, q: tf.Tensor, q_mask: tf.Tensor, dtype: str | None) -> t
     c and q are word vectors, (batch, context or question, width).
     """
     project = dense("align", c.shape[-1], c.shape[-1], dtype, "relu")
-    return AlignedQuestion(dtype=dtype)([project(c), project(q), q, q_mask])
+    attention = DotProductAttention(scale="one", dtype=dtype)
+    return attention([project(c), project(q), q, q_mask])
 
 
 def bilinear(name: str, c: tf.Tensor, q: tf.Tensor, dtype: str | None) -> tf.Tensor:

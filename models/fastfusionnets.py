@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from . import checks
 from .drqas import align, bilinear, dense, uniform
-from .layers.attention import AttentionPooling, MultiLevelAttention
+from .layers.attention import AttentionPooling, DotProductAttention
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
@@ -91,7 +91,7 @@ class _Layers(NamedTuple):
         width = values.shape[-1]
         key = tf.keras.layers.Dense(width, "relu", dtype=self.dtype, name=f"{name}_key", **settings)
         keys = [key(self.drop(history)) for history in histories]
-        attention = MultiLevelAttention(levels, dtype=self.dtype, name=name)
+        attention = DotProductAttention(levels, "trained", dtype=self.dtype, name=name)
         return attention([*keys, values, mask])
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import tensorflow as tf
 
 from . import checks
-from .layers.attention import Coattention, ScaledDotProductAttention
+from .layers.attention import Coattention, DotProductAttention
 from .layers.broadcast import Dense, SeparableConv1D
 from .layers.dropout import Dropout
 from .layers.text import (
@@ -96,7 +96,7 @@ def attend(hidden: int, heads: int, dtype: str | None, dropout: float = 0.1) -> 
     """Returns multi-head self-attention over the tokens of a text."""
     dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
     *projections, output = (dense() for _ in range(4))
-    attention = ScaledDotProductAttention(heads, dropout=dropout, dtype=dtype)
+    attention = DotProductAttention(heads, dropout=dropout, dtype=dtype)
     return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
 
 

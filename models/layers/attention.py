@@ -104,23 +104,6 @@ class Coattention(Unmasked):
 
 
 @register
-class AlignedQuestion(Unmasked):
-    """Aligned question embedding (Chen et al. 2017, section 3.2): attention over the question.
-
-    Inputs: [context keys (batch, context, width), question keys (batch, question, width), question
-    values (batch, question, value width), question mask].
-    Output: for each context token the average of the values by the softmax of the keys' products,
-    (batch, context, value width).
-    """
-
-    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
-        context_keys, question_keys, values, question_mask = inputs
-        scores = widen(tf.matmul(context_keys, question_keys, transpose_b=True))
-        weights = tf.nn.softmax(tf.where(question_mask[:, None, :], scores, NEVER))
-        return tf.matmul(tf.cast(weights, values.dtype), values)
-
-
-@register
 class AttentionPooling(Unmasked):
     """Attention pooling: the average of a text's tokens by the softmax of their logits.
 
@@ -160,61 +143,41 @@ def _join_heads(x: tf.Tensor) -> tf.Tensor:
 
 
 @register
-class ScaledDotProductAttention(Unmasked):
-    """Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2), no weights.
+class DotProductAttention(Unmasked):
+    """Multi-head dot-product attention, without projections.
 
-    Inputs: [queries, keys, values, mask of keys]; the first three are (batch, tokens, width).
-    Output: softmax(queries keys^T / sqrt(width / heads)) values in each head, (batch, tokens,
-    width).
+    Inputs: [queries (batch, tokens, width), keys (batch, other tokens, width), values (batch, other
+    tokens, value width), mask of keys]. The channels are those of head 1, then of head 2, ...
+    Output: in each head softmax(queries x D x keys^T) values, (batch, tokens, value width).
 
     Args:
-      heads: number of heads, a divisor of the width.
+      heads: number of heads, a divisor of both widths.
+      scale: D. "root": 1 / sqrt(width / heads) (Vaswani et al. 2017, section 3.2). "one": 1, as in
+        the aligned question embedding (Chen et al. 2017, section 3.2). "trained": a trained
+        diagonal matrix (Huang et al. 2018, arXiv 1711.07341, section 3.1; heads are its levels).
       dropout: share of the attention weights that training drops, in [0, 1).
     """
 
-    def __init__(self, heads: int, dropout: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self, heads: int = 1, scale: str = "root", dropout: float = 0.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.scale, self.dropout = heads, scale, dropout
         self.drop = Dropout(dropout, dtype=self.dtype_policy)
 
-    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-        queries, keys, values = (_split_heads(x, self.heads) for x in inputs[:3])
-        queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
-        scores = widen(tf.matmul(queries, keys, transpose_b=True))
-        weights = tf.nn.softmax(tf.where(inputs[3][:, None, None, :], scores, NEVER))
-        weights = self.drop(tf.cast(weights, values.dtype), training=training)
-        return _join_heads(tf.matmul(weights, values))
-
-
-@register
-class MultiLevelAttention(Unmasked):
-    """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
-
-    Inputs: [context keys (batch, context, key width), question keys (batch, question, key width),
-    question values (batch, question, width), question mask]. The channels of keys and values are
-    those of level 1, then of level 2, ...
-    Output: at each level the values averaged by softmax(context keys x D x question keys^T), D a
-    trained diagonal matrix: (batch, context, width).
-
-    Args:
-      levels: number of levels, a divisor of both widths.
-    """
-
-    def __init__(self, levels: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.levels = levels
-
     def build(self, input_shape: Any) -> None:
-        width = input_shape[0][-1]
-        self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
+        if self.scale == "trained":
+            width = input_shape[0][-1]
+            self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
         self.built = True
 
-    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
-        context_keys, question_keys, values, question_mask = inputs
-        question_keys = multiply(question_keys, self.diagonal)
-        context_keys, question_keys, values = (
-            _split_heads(x, self.levels) for x in (context_keys, question_keys, values)
-        )
-        scores = widen(tf.matmul(context_keys, question_keys, transpose_b=True))
-        weights = tf.nn.softmax(tf.where(question_mask[:, None, None, :], scores, NEVER))
-        return _join_heads(tf.matmul(tf.cast(weights, values.dtype), values))
+    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
+        queries, keys, values, mask = inputs
+        keys = multiply(keys, self.diagonal) if self.scale == "trained" else keys
+        queries, keys, values = (_split_heads(x, self.heads) for x in (queries, keys, values))
+        if self.scale == "root":
+            queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
+        scores = widen(tf.matmul(queries, keys, transpose_b=True))
+        weights = tf.nn.softmax(tf.where(mask[:, None, None, :], scores, NEVER))
+        weights = self.drop(tf.cast(weights, values.dtype), training=training)
+        return _join_heads(tf.matmul(weights, values))

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.layers.attention import Coattention, ScaledDotProductAttention
+from dawnbench_tf.models.layers.attention import Coattention, DotProductAttention
 
 pytestmark = pytest.mark.both_kerases
 
@@ -22,6 +22,6 @@ def test_a_config_has_the_precision_and_whether_the_layer_is_trained():
 
 
 def test_a_config_has_the_layer_s_own_arguments():
-    config = ScaledDotProductAttention(4, dropout=0.25, name="a").get_config()
-    again = ScaledDotProductAttention.from_config(config)
+    config = DotProductAttention(4, dropout=0.25, name="a").get_config()
+    again = DotProductAttention.from_config(config)
     assert (again.heads, again.dropout, again.name) == (4, 0.25, "a")
