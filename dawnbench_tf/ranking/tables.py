@@ -7,7 +7,7 @@ by name. Plain Python.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.tasks import RANKED, Task
@@ -21,15 +21,8 @@ class Figure(NamedTuple):
 
     name: str
     phase: str  # phase of the entries that have it: train or inference
-    lookup: Callable[[Result], float | None]  # None: not ranked
+    value: Callable[[Result], Any]  # a float; None: not ranked
     format: Callable[[float], str]
-
-    def value(self, result: Result) -> float:
-        """Returns the figure of a ranked result. Raises ValueError if the result has none."""
-        number = self.lookup(result)
-        if number is None:
-            raise ValueError(f"{result.name} has no {self.name}")
-        return number
 
 
 class Table(NamedTuple):
@@ -107,7 +100,7 @@ def rank(results: list[Result]) -> list[Table]:
     for task in order({result.task for result in results}):
         for figure in FIGURES:
             entries = by_phase[task, figure.phase]
-            ranked = [result for result in entries if figure.lookup(result) is not None]
+            ranked = [result for result in entries if figure.value(result) is not None]
             ranked.sort(key=lambda result: (figure.value(result), result.date, result.name))
             if ranked:
                 tables.append(Table(task, figure, ranked))

@@ -116,7 +116,7 @@ def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, di
         figures = {
             figure.name: figure.format(figure.value(result))
             for figure in FIGURES
-            if figure.phase == result.phase and figure.lookup(result) is not None
+            if figure.phase == result.phase and figure.value(result) is not None
         }
         curve = [(round(hours, 6), round(score, 4)) for hours, score in result.curve]
         facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
