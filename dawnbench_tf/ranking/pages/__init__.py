@@ -31,8 +31,7 @@ _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(\.[\w-]{1,64}){1,9
 
 def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     """Writes index.html, whose path it returns, compare.html and entries/. Raises Refusal."""
-    style, script = (_asset(name) for name in ("style.css", "site.js"))
-    templates = _templates(style, script)
+    templates = _templates()
     unranked = [result for result in results if result.reasons and result.mine]
     results = [result for result in results if not result.reasons]
     links = _links(results)
@@ -72,14 +71,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     return folder / "index.html"
 
 
-def _asset(name: str) -> tuple[Markup, str]:
-    """Returns a style sheet or script of this package, and its hash for the security policy."""
-    text = (HERE / name).read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Markup(text), f"'sha256-{digest}'"
-
-
-def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environment:
+def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -90,7 +82,10 @@ def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environ
     environment.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
     environment.filters["duration"] = format_hours
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    environment.globals.update(style=style, script=script)
+    for name, file in (("style", "style.css"), ("script", "site.js")):
+        text = (HERE / file).read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        environment.globals[name] = Markup(text), f"'sha256-{digest}'"  # for the security policy
     return environment
 
 
