@@ -51,17 +51,9 @@ class Plan(NamedTuple):
     def runs(self) -> int:
         return sum(row.runs for row in self.settings)
 
-    @property
-    def seconds(self) -> float | None:
-        """Wall time of all runs, one after another; None if a setting's is unknown."""
+    def total(self, name: str) -> float | None:
+        """Sum of "seconds", "usd" or "clock_seconds" of all runs; None if one is unknown."""
         # Runs that `--jobs` starts together on one machine are expected to take as long in all.
-        return self._sum("seconds")
-
-    @property
-    def usd(self) -> float | None:
-        return self._sum("usd")
-
-    def _sum(self, name: str) -> float | None:
         each = [(getattr(row, name), row.runs) for row in self.settings]
         return None if any(value is None for value, _ in each) else sum(v * n for v, n in each)
 
@@ -82,11 +74,11 @@ class Plan(NamedTuple):
             )
         if len(self.settings) > _ROWS:
             lines.append(f"... and {len(self.settings) - _ROWS} more settings")
-        clock, wall = self._sum("clock_seconds"), self.seconds
+        clock, wall, usd = map(self.total, ("clock_seconds", "seconds", "usd"))
         most = "at most " * any(row.at_most for row in self.settings)
         time = "unknown time" if clock is None else f"{most}{duration(clock)} on the clock"
         if wall is not None:
-            cost = "" if self.usd is None else f", {dollars(self.usd)}"
+            cost = "" if usd is None else f", {dollars(usd)}"
             time = f"{most}{duration(wall)}{cost} of wall time"
         lines.append(f"plan: {counted(self.runs, 'run')}, {time}; {self.source}")
         return "\n".join(lines)

@@ -36,14 +36,14 @@ def test_a_plan_has_runs_hours_and_dollars_of_timed_steps(timed):
     epochs = recipes.get("digits/resnet8").evidence[-1].epochs
     mean = sum(epochs) / len(epochs)  # 10.4: 11 evaluations of 2 s
     each = 6.5 - 1 + mean * 20 * 0.1 + 4 + 1 + 11 * 2
-    assert plan.runs == 2 and plan.seconds == pytest.approx(2 * each)
-    assert plan.usd == pytest.approx(2 * each * 36 / 3600) and timed == ["resnet8_v1_pad"]
+    assert plan.runs == 2 and plan.total("seconds") == pytest.approx(2 * each)
+    assert plan.total("usd") == pytest.approx(2 * each * 36 / 3600) and timed == ["resnet8_v1_pad"]
     assert plan.settings[0].clock_seconds == pytest.approx(6.5 - 1 + mean * 20 * 0.1)
     text = "plan: 2 runs, 0:01:47, $1.07 of wall time; by 20 steps timed on this machine"
     assert text in str(plan) and max(map(len, str(plan).splitlines()[:-1])) <= 80
     assert re.search(r" 27 s +54 s  0:01:47 +\$1\.07$", str(plan).splitlines()[1])  # of both runs
     cloud = plans.make(planned(instance="p3.2xlarge", hardware="1 V100"))  # 3.06 USD an hour
-    assert cloud.usd == pytest.approx(2 * each * 3.06 / 3600) and len(timed) == 2
+    assert cloud.total("usd") == pytest.approx(2 * each * 3.06 / 3600) and len(timed) == 2
     with pytest.raises(Refusal, match="--instance=p3.2xlargee: is not known"):
         plans.make(planned(instance="p3.2xlargee"))
     assert len(timed) == 2
@@ -77,7 +77,7 @@ def test_other_numbers_of_epochs_take_their_share_of_the_evidence_s_time():
     pace = row.seconds / (sum(row.epochs) / len(row.epochs))
     assert setting.clock_seconds == pytest.approx(300 * pace)
     # Imports and evaluations are in no evidence, so wall time and price are not known.
-    assert plan.seconds is None and plan.usd is None and not setting.seconds
+    assert plan.total("seconds") is None and plan.total("usd") is None and not setting.seconds
     time = clock.duration(2 * 300 * pace)
     assert f"plan: 2 runs, at most {time} on the clock; by the recipes' ev" in str(plan)
 
