@@ -70,25 +70,17 @@ def format_text(results: Results) -> str:
 
 
 def _table(results: Results, threshold: float) -> Iterator[str]:
-    rows = results.by_threshold[threshold]
-    names = ["setting", *(row.setting for row in rows)]
-    width = min(30, max(map(cell_len, names)))  # the lines fit 80 columns
-    usd = "       USD" * any(row.usd for row in rows)
+    heads, rows = tabulate(results.by_threshold[threshold])
+    width = min(25, max(cell_len(row[0]) for row in [heads, *rows]))  # the lines fit 80 columns
     yield f"To {results.metric} {threshold:g}:"
-    yield f"{'setting':{width}} reached       median  speed-up  epochs{usd}"
-    for row in rows:
-        never = not math.isfinite(row.median_seconds)
-        speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
-        usd = f"{terminal.dollars(row.usd):>10}" if row.usd is not None and not never else ""
-        epochs = "-" if never else f"{row.epochs:.3g}"
-        name = shown(row.setting)
+    for name, *cells in [heads, *rows]:
+        name = shown(name)
         if cell_len(name) > width:  # a cut one could be another's
             yield name
             name = ""
-        yield (
-            f"{terminal.padded(name, width)} {row.reached:3} of {row.runs:<3}"
-            f"{findings.format_median(row.middle_seconds):>11}  {speed_up:>8}  {epochs:>6}{usd}"
-        )
+        named = zip(heads[1:], cells, strict=True)
+        texts = [f"{cell:>{IN_TEXT[head]}}" for head, cell in named if head in IN_TEXT]
+        yield "".join([terminal.padded(name, width), *texts]).rstrip()
 
 
 def values(results: Results) -> dict[str, Any]:
@@ -203,6 +195,8 @@ def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
     return format(value, form) if isinstance(form, str) else form(value)
 
 
+# Columns of the text -> width.
+IN_TEXT = {"reached": 11, "median time": 18, "speed-up": 9, "epochs": 7, "USD": 10}
 # Heading, name of the statistic in a summary, and format or function that formats it.
 PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("setting", "setting", ""),
