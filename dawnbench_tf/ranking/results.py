@@ -134,15 +134,13 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         score /= 100  # one published entry gives percent instead of a fraction
     if is_future(entry.timestamp):
         flaws = (*flaws, f"dated in the future, {entry.timestamp}")
-    name = stated_recipe(entry.misc).get("name")
+    recipe, names = stated_recipe(entry.misc).get("name"), "author model framework hardware".split()
+    texts: dict[str, Any] = {name: shown(getattr(entry, name)[:LONGEST]) for name in names}
     result = Result(
         dataset=entry.dataset,
         phase=entry.phase,
         name=shown(entry.name),
-        author=_printable(entry.author),
-        model=_printable(entry.model),
-        framework=_printable(entry.framework),
-        hardware=_printable(entry.hardware),
+        **texts,
         date=entry.timestamp.isoformat(),
         url=entry.code_url if is_link(entry.code_url) else "",
         score=score,
@@ -153,13 +151,9 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         task=entry.task,
         curve=tuple(entry.curve()),
         flaws=flaws,
-        stated=_printable(name) if isinstance(name, str) else "",
+        stated=shown(recipe[:LONGEST]) if isinstance(recipe, str) else "",
     )
     return at_threshold(result, entry.task.threshold)
-
-
-def _printable(text: str) -> str:
-    return shown(text[:LONGEST])
 
 
 def at_threshold(result: Result, threshold: float) -> Result:
