@@ -21,7 +21,7 @@ from typing import Any
 
 from absl import logging
 
-from dawnbench_tf import files, flags, machine, models, runs, terminal
+from dawnbench_tf import files, flags, machine, models, run_folder, terminal
 from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
@@ -130,7 +130,7 @@ def _check(options: Options) -> Options:
     credits = prices.with_instance_price(options.credits)
     data_dir = options.data_dir
     if not data_dir and not options.weights:
-        if data_dir := runs.options_of(options.model).data_dir:
+        if data_dir := run_folder.owner_of(path).options.data_dir:
             terminal.say(f"reads --data_dir={shown(data_dir)}, as the training run did")
     return replace(options, credits=credits, threads=options.threads or cpus, data_dir=data_dir)
 

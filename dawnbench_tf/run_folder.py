@@ -59,7 +59,7 @@ class Owner(NamedTuple):
 
     @property
     def options(self) -> RunOptions:
-        """The options that the run was last trained with, as `runs.options_of` says."""
+        """The options that the run was last trained with, as `Run.options` says."""
         values = self.values.get(OPTIONS, {})
         try:
             if not isinstance(values, dict):

@@ -120,7 +120,7 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
     named = named or flags.is_given("recipe")
     same = not named and not options.task
     if options.run.output_dir and same and (folder / run_folder.RECIPE).exists():
-        return recipes.changed(runs.recipe_of(folder), **replaced)
+        return recipes.changed(run_folder.owner_of(folder).recipe, **replaced)
     if options.run.output_dir and same and not options.run.max_steps:
         terminal.say(f"{folder} holds no run to continue; one of {options.recipe} begins there")
     if not options.task:
@@ -133,7 +133,7 @@ def _as_it_began(run: RunOptions) -> RunOptions:
     """Returns the options; those without a flag are as the run in --output_dir records them."""
     if not run.output_dir or not (Path(run.output_dir) / run_folder.RECIPE).exists():
         return run
-    recorded = to_record(runs.options_of(run.output_dir))
+    recorded = to_record(run_folder.owner_of(Path(run.output_dir)).options)
     missing = {name: value for name, value in recorded.items() if not flags.is_given(name)}
     if flags.is_given("strategy") and run.strategy != recorded.get("strategy", "off"):
         devices = {"logical_cpus", "tpu", *["num_gpus"] * (missing.get("num_gpus", 0) > 1)}
@@ -160,8 +160,8 @@ def train(
     """Trains a recipe until its threshold is reached; writes the run's folder and its entry.
 
     Prints nothing; what the command would print goes to the logger "dawnbench_tf". A run that was
-    interrupted goes on when this is called again with its folder; `runs.recipe_of(folder)` and
-    `runs.options_of(folder)` are the arguments that it began with.
+    interrupted goes on when this is called again with its folder; `recipe` and `options` of
+    `runs.read(folder)` are the arguments that it began with.
 
     Args:
       recipe: model, data set, optimizer and threshold: `recipes.get("digits/resnet8", epochs=5)`,

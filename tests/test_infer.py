@@ -164,7 +164,7 @@ def test_a_run_killed_before_its_record_is_recorded_by_the_next_call(trained_rea
     values = files.read_json(state)
     values["machines"][-1]["hardware"] = "1 other GPU"
     files.write_json(state, values)
-    again = train(runs.recipe_of(run), runs.options_of(run), run)
+    again = train(runs.read(run).recipe, runs.read(run).options, run)
     assert (run / "predictions.json").read_bytes() == answers
     assert again.entry.hardware == "1 other GPU"
 

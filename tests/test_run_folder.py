@@ -72,7 +72,7 @@ def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
     assert claim.recipe.epochs == 60 and (tmp_path / "run.json").read_bytes() == before
     claim.record(claim.recipe, {})
     claim.release()
-    assert runs.recipe_of(tmp_path).epochs == 60
+    assert runs.read(tmp_path).recipe.epochs == 60
     assert run_folder.owner_of(tmp_path).epochs_before == [2]
 
 
@@ -108,7 +108,7 @@ def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, numbers,
             claim = run_folder.claim(tmp_path, replace(RECIPE, epochs=epochs), replaced=replaced)
             claim.record(claim.recipe, {})
             claim.release()
-            assert claim.recipe == runs.recipe_of(tmp_path)
+            assert claim.recipe == runs.read(tmp_path).recipe
     assert claim.recipe.schedule.epochs == pytest.approx(corners)
     assert run_folder.owner_of(tmp_path).epochs_before == [*numbers[:-1]]
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -360,13 +361,14 @@ def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_rec
         done = command("--output_dir=out", *flags)
         assert f"dawnbench train: --data_dir={folder}: does not exist" in done.stderr, done.stderr
         assert ("goes on with --data_dir=/no, as it began" in done.stderr) == (not flags)
-    assert runs.options_of(tmp_path / "out").data_dir == "/no"
+    assert runs.read(tmp_path / "out").options.data_dir == "/no"
 
 
 def test_another_strategy_leaves_out_the_devices_of_the_one_before(tmp_path, monkeypatch):
     (tmp_path / "run.json").touch()
     recorded = RunOptions(strategy="mirrored", logical_cpus=2, steps_per_execution=7)
-    monkeypatch.setattr(runs, "options_of", lambda folder: recorded)
+    owner = SimpleNamespace(options=recorded)
+    monkeypatch.setattr(run_folder, "owner_of", lambda folder: owner)
     monkeypatch.setattr(train.flags, "is_given", lambda name: name == "strategy")
     for strategy, cpus in (("off", 0), ("mirrored", 2)):
         run = train._as_it_began(RunOptions(strategy=strategy, output_dir=str(tmp_path)))

@@ -19,7 +19,7 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.run_folder import CLOCK, NOT_RANKED, Rows
 from dawnbench_tf.submission.entry import Entry, read_entry
 
-__all__ = ["read", "recipe_of", "options_of", "Run"]
+__all__ = ["read", "Run"]
 
 
 class Run(NamedTuple):
@@ -53,6 +53,14 @@ class Run(NamedTuple):
     def reached(self) -> bool:
         """Whether a row is at the recipe's goal or past it."""
         return self.first_hit is not None
+
+    @property
+    def options(self) -> RunOptions:
+        """The options that it was last trained with, but for those of one call, as `output_dir`.
+
+        Folders of release 0.2 and earlier record none: these have the defaults.
+        """
+        return run_folder.owner_of(self.folder).options if self.folder else RunOptions()
 
     @property
     def used(self) -> dict[str, Any]:
@@ -110,37 +118,6 @@ def read(folder: str | os.PathLike[str]) -> Run:
       Refusal: it is no folder of a run, or a file in it is damaged.
     """
     folder = Path(folder)
-    recipe, clock = recipe_of(folder), folder / CLOCK
+    recipe, clock = run_folder.owner_of(folder).recipe, folder / CLOCK
     rows = run_folder.read_rows(folder, recipe.task_row.metric)
     return Run(recipe, rows, run_folder.read_clock(clock) if os.path.lexists(clock) else {}, folder)
-
-
-def recipe_of(folder: str | os.PathLike[str]) -> Recipe:
-    """Returns the recipe of a run's folder.
-
-    Args:
-      folder: folder of a training run.
-
-    Raises:
-      Refusal: it is no folder of a run, or its recipe is damaged.
-    """
-    return run_folder.owner_of(Path(folder)).recipe
-
-
-def options_of(folder: str | os.PathLike[str]) -> RunOptions:
-    """Returns the options that a run was last trained with, to go on from Python.
-
-    >>> train(runs.recipe_of(folder), runs.options_of(folder), folder)  # doctest: +SKIP
-
-    Args:
-      folder: folder of a training run.
-
-    Returns:
-      The options: data directory, strategy, price, author. Those of one call (`output_dir`,
-      `max_steps`, `worker_hosts`, `task_index`, `profile_steps`) have their defaults, and in
-      folders of release 0.2 and earlier, all.
-
-    Raises:
-      Refusal: it is no folder of a run, or the options are damaged or of a newer release.
-    """
-    return run_folder.owner_of(Path(folder)).options

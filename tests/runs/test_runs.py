@@ -145,7 +145,7 @@ def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
     values = json.loads((old / "run.json").read_text())
     (old / "run.json").write_text(json.dumps({**values, field: value}))
     with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
-        runs.recipe_of(old)
+        runs.read(old)
 
 
 @pytest.mark.parametrize(
@@ -187,22 +187,22 @@ RECORDED = replace(OPTIONS, output_dir="", worker_hosts="", task_index=-1, profi
 
 def test_a_folder_records_options_but_not_those_of_one_call(tmp_path):
     run_folder.claim(tmp_path, recipes.get("digits/resnet8"), options=to_record(OPTIONS))
-    assert runs.options_of(tmp_path) == RECORDED
-    assert runs.recipe_of(tmp_path) == recipes.get("digits/resnet8")
+    assert runs.read(tmp_path).options == RECORDED
+    assert runs.read(tmp_path).recipe == recipes.get("digits/resnet8")
     assert to_record(RunOptions(data_dir="x")) == {"data_dir": os.path.abspath("x")}
     assert to_record(RunOptions(data_dir="~/x")) == {"data_dir": os.path.expanduser("~/x")}
     assert with_recorded(OPTIONS, {}) == OPTIONS
 
 
 def test_new_options_replace_the_recorded_ones_and_nothing_else(old):
-    assert runs.options_of(old) == RunOptions()
+    assert runs.read(old).options == RunOptions()
     before = (old / "run.json").read_bytes()
-    recipe = runs.recipe_of(old)
+    recipe = runs.read(old).recipe
     claim = run_folder.RunFolder(old, recipe)
     claim.record(recipe, {})
     assert (old / "run.json").read_bytes() == before
     claim.record(recipe, to_record(OPTIONS))
-    assert runs.options_of(old) == RECORDED
+    assert runs.read(old).options == RECORDED
     claim.record(recipe, {})
     values = json.loads((old / "run.json").read_text())
     assert {k: v for k, v in values.items() if k != "sha256"} == json.loads(before)
@@ -223,5 +223,6 @@ def test_new_options_replace_the_recorded_ones_and_nothing_else(old):
 def test_damaged_options_are_one_line(old, options, words):
     values = json.loads((old / "run.json").read_text())
     (old / "run.json").write_text(json.dumps({**values, "options": options}))
+    run = runs.read(old)
     with pytest.raises(Refusal, match=re.escape(f"options are none of this version ({words}")):
-        runs.options_of(old)
+        _ = run.options

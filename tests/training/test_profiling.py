@@ -62,7 +62,7 @@ def test_a_training_that_ends_inside_an_epoch_ends_the_profile(monkeypatch, tmp_
         options = RunOptions(profile_steps=steps, peak_tflops=1.0, steps_per_execution=3)
         train(recipe.with_values(eval_every=every), options, tmp_path / str(steps[0]))
         assert [line for line in lines if line.startswith(words)], lines
-        assert runs.options_of(tmp_path / str(steps[0])).profile_steps == ()  # not recorded
+        assert runs.read(tmp_path / str(steps[0])).options.profile_steps == ()  # not recorded
 
 
 STREAMS = (  # (operation, kernel, begin, duration) in ms
