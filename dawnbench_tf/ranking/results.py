@@ -7,7 +7,6 @@ import csv
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -223,20 +222,14 @@ def dawnbench_results() -> list[Result]:
         for row in csv.DictReader(file, delimiter="\t"):
             curves[row["dataset"], row["name"]].append((float(row["hours"]), float(row["score"])))
     reproduced = reproductions.table(recipes.rows().values())
-    return [
-        replace(_from_row(row, curves), reproduction=reproduced[path])
-        for path, row in published_entries().items()
-    ]
-
-
-def _from_row(
-    row: Mapping[str, str], curves: defaultdict[tuple[str, str], list[tuple[float, float]]]
-) -> Result:
-    numbers = {"score", "hours", "latency", "usd", "usd_per_hour"}
-    values: dict[str, Any] = {
-        name: (float(cell) if cell else None) if name in numbers else cell
-        for name, cell in row.items()
-    }
-    training = row["phase"] == "train"
-    values["task"] = RANKED[row["dataset"]]
-    return Result(**values, curve=tuple(curves[row["dataset"], row["name"]]) if training else ())
+    published, numbers = [], {"score", "hours", "latency", "usd", "usd_per_hour"}
+    for path, row in published_entries().items():
+        values: dict[str, Any] = {
+            name: (float(cell) if cell else None) if name in numbers else cell
+            for name, cell in row.items()
+        }
+        if row["phase"] == "train":
+            values["curve"] = tuple(curves[row["dataset"], row["name"]])
+        task, reproduction = RANKED[row["dataset"]], reproduced[path]
+        published.append(Result(**values, task=task, reproduction=reproduction))
+    return published
