@@ -4,7 +4,7 @@ import base64
 import io
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -125,17 +125,10 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     axes.grid(alpha=0.25)
 
 
-class Chart(NamedTuple):
-    """A chart of a page."""
-
-    title: str
-    description: str
-    source: str  # the SVG as a data: URL
-
-
 @rc_context(PAGE)
-def record_chart(table: Table) -> Chart:
+def record_chart(table: Table) -> dict[str, str]:
     """Draws a table's record over the years: entries as dots, the record as a line."""
+    # Returns the title, the description, and as source the SVG as a data: URL.
     ranked, best = table.figure, tables.records(table)
     figure = Figure(figsize=(6.6, 3.8))
     # Margins by hand: a layout that matplotlib computes takes twice the time.
@@ -167,7 +160,7 @@ def record_chart(table: Table) -> Chart:
     files.save_figure(figure, stream, format="svg", transparent=True, metadata=metadata)
     # As a picture: scripts and styles in it can't act on the page.
     source = f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
-    return Chart(title, description, source)
+    return {"title": title, "description": description, "source": source}
 
 
 def _year(result: Result) -> float:
