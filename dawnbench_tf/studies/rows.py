@@ -45,6 +45,9 @@ _MUON = Level(
     | {"nesterov": True, "sgd_rate": 5.0},
 )
 
+_NETWORKS = ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")
+_ENDS = (Level("to the threshold", {}), Level("all epochs", {"threshold": 100}))
+
 _study = partial(Study, recipe="digits/resnet8", trials=3)
 
 BATCH_SIZE = _study(
@@ -79,7 +82,7 @@ LATENCY = _study(
     name="latency",
     question="What does a model that trains sooner cost at inference?",
     source="Figure 5",
-    factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
+    factors=(_each("model", _NETWORKS),),
     trials=1,
     latency=True,
     figure="latency",
@@ -88,7 +91,7 @@ DEPTH = _study(
     name="depth",
     question="Which depth is the fastest to which accuracy?",
     source="Figure 6",
-    factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
+    factors=(_each("model", _NETWORKS),),
     thresholds=(90, 95, 98, 99),
     figure="curves",
 )
@@ -111,11 +114,7 @@ GENERALIZATION = _study(
     question="Does a model that was stopped at the threshold do as well on examples never used?",
     source="Coleman et al. 2019, generalization",
     settings={"held_out": 300},
-    factors=(
-        Factor(
-            "training", (Level("to the threshold", {}), Level("all epochs", {"threshold": 100}))
-        ),
-    ),
+    factors=(Factor("training", _ENDS),),
     trials=5,
     figure="generalization",
 )
@@ -134,47 +133,30 @@ _SMALL = (
 _RESNET56, _FAST = "cifar10/resnet56_proj", "cifar10/airbench94_12ep"
 _MODELS = [f"cifar10/{m}_tf" for m in ("resnet20", "resnet56", "resnet164_b", "resnet164_nb")]
 _DEPTHS = [f"resnet{n}_v1_proj" for n in (20, 32, 44, 56, 110)]
+_PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 _FOUR_GPUS = _with("devices", "4 GPUs", {"strategy": "mirrored", "num_gpus": 4})
-_ENDS = (
+_PAPER_ENDS = (
     Level("fast, to 93 %", {"recipe": _FAST, "threshold": 93}),
     Level("fast, all epochs", {"recipe": _FAST, "threshold": 100}),
     Level("standard, all epochs", {"recipe": _RESNET56, "threshold": 100}),
 )
+_paper = partial(replace, recipe=_RESNET56)
 _PAPER = (
-    replace(BATCH_SIZE, recipe=_RESNET56, thresholds=(93,)),
-    replace(OPTIMIZER, recipe=_RESNET56, thresholds=(93,)),
-    replace(
+    _paper(BATCH_SIZE, thresholds=(93,)),
+    _paper(OPTIMIZER, thresholds=(93,)),
+    _paper(
         FACTORS,
         recipe="cifar10/resnet110_proj",
         settings={"synchronized_batch_norm": False},
         factors=(FACTORS.factors[0], _FOUR_GPUS, FACTORS.factors[2]),
         thresholds=(93, 94),
     ),
-    replace(
-        LATENCY,
-        recipe="cifar10/resnet56_tf",
-        factors=(_each("recipe", _MODELS),),
-        thresholds=(91, 93),
-    ),
-    replace(
-        DEPTH, recipe=_RESNET56, factors=(_each("model", _DEPTHS),), thresholds=(91.8, 93, 94, 94.4)
-    ),
-    replace(
-        SCALING, recipe=_RESNET56, factors=(_devices("num_gpus", (1, 2, 4, 8)),), thresholds=(92.5,)
-    ),
-    replace(TRIALS, recipe=_FAST),
-    replace(
-        GENERALIZATION,
-        recipe=_RESNET56,
-        settings={"held_out": 5000},
-        factors=(Factor("training", _ENDS),),
-    ),
-    replace(
-        PRECISION,
-        recipe=_RESNET56,
-        factors=(_each("precision", ("float32", "mixed_bfloat16", "mixed_float16")),),
-        thresholds=(93,),
-    ),
+    _paper(LATENCY, recipe=_MODELS[1], factors=(_each("recipe", _MODELS),), thresholds=(91, 93)),
+    _paper(DEPTH, factors=(_each("model", _DEPTHS),), thresholds=(91.8, 93, 94, 94.4)),
+    _paper(SCALING, factors=(_devices("num_gpus", (1, 2, 4, 8)),), thresholds=(92.5,)),
+    _paper(TRIALS, recipe=_FAST),
+    _paper(GENERALIZATION, settings={"held_out": 5000}, factors=(Factor("training", _PAPER_ENDS),)),
+    _paper(PRECISION, factors=(_each("precision", _PRECISIONS),), thresholds=(93,)),
 )
 
 STUDIES = {
