@@ -66,10 +66,7 @@ def _draw_bars(axes: Axes, rows: list[Summary], results: Results, **labels: Any)
     for position, row in enumerate(rows):
         _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
-            text = "did not converge"
-            if not math.isinf(row.middle_seconds[0]):
-                text = f"median {findings.format_median(row.middle_seconds)}"
-            text += f"\n({row.reached} of {row.runs})"
+            text = f"{findings.format_median(row.middle_seconds)}\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
             continue
         height = row.median_seconds / scale

@@ -244,6 +244,8 @@ def _describe_latency(results: Results) -> list[str]:
 def format_median(middle: time_statistics.Interval) -> str:
     """Formats the median of two middle times; ">=" the first if only the second is not finite."""
     low, high = middle
+    if math.isinf(low):
+        return "did not converge"
     if math.isfinite(low) and not math.isfinite(high):
         return f">={in_units(low)}"
     return "unknown" if math.isnan(low) else in_units((low + high) / 2)

@@ -202,13 +202,7 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("setting", "setting", ""),
     ("reached", "reached", ""),
     ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
-    (
-        "median time",
-        "middle_seconds",
-        lambda middle: (
-            "did not converge" if math.isinf(middle[0]) else findings.format_median(middle)
-        ),
-    ),
+    ("median time", "middle_seconds", findings.format_median),
     ("95 %", "median_interval", lambda times: " to ".join(map(in_units, times))),
     ("mean time", "mean_seconds", in_units),
     ("variation", "variation", ".1%"),
