@@ -20,14 +20,13 @@ from dawnbench_tf.settings import (
     check_fields,
     check_type,
     flag_text,
-    setting_fields,
+    replaced,
 )
 
 Settings = Mapping[str, Any]  # name -> value: "recipe", fields of Recipe, RunOptions, Credits
 FIGURES = tuple("times tradeoff curves factors latency scaling distribution generalization".split())
 _RECIPE = set(all_settings(Recipe))
-_CREDITS = {item.name for item in setting_fields(Credits)}
-_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
+_OPTIONS = set(all_settings(RunOptions)) - {"output_dir", "max_steps"}
 LARGEST = 10_000  # runs of a study, at most
 LONGEST = 100  # characters of a level's name, at most
 
@@ -252,7 +251,7 @@ def _combine(study: Study, levels: Sequence[Level]) -> tuple[tuple[str, ...], di
 
 def _checked(name: str, value: Any) -> Any:
     """Checks a setting's name and that its value is plain; returns a list as a tuple."""
-    names = _RECIPE | _CREDITS | _RUN | {"recipe"}
+    names = _RECIPE | _OPTIONS | {"recipe"}
     if name == "max_steps":
         refuse(name, value, "times steps and trains no run; leave it out")
     if name not in names:
@@ -278,10 +277,9 @@ def _plan_run(
     settings = {**combined, "seed": seed}
     recipe = study.get(settings["recipe"], **{k: v for k, v in settings.items() if k in _RECIPE})
     recipe = recipes.named_by(recipe, settings.get("data_dir", ""))
-    credits = Credits(**{k: v for k, v in settings.items() if k in _CREDITS})
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
     values = settings | {"jit_compile": settings.get("jit_compile", False)}
-    options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
+    options = replaced(RunOptions(), values, credits=replaced(Credits(), values))
     setting = "_".join(filter(None, map(files.hyphenated, labels))) or "baseline"
     if len(setting.encode()) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} bytes at most"
