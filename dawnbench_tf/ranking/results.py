@@ -219,15 +219,13 @@ def dawnbench_results() -> list[Result]:
     """Returns the results of the 118 entries that DAWNBench published from 2017 to 2020."""
     curves = defaultdict(list)
     with open(CURVES, encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            curves[row["dataset"], row["name"]].append((float(row["hours"]), float(row["score"])))
+        for cells in csv.DictReader(file, delimiter="\t"):
+            point = float(cells["hours"]), float(cells["score"])
+            curves[cells["dataset"], cells["name"]].append(point)
     reproduced = reproductions.table(recipes.rows().values())
     published, numbers = [], {"score", "hours", "latency", "usd", "usd_per_hour"}
     for path, row in published_entries().items():
-        values: dict[str, Any] = {
-            name: (float(cell) if cell else None) if name in numbers else cell
-            for name, cell in row.items()
-        }
+        values: dict[str, Any] = {**row, **{n: float(row[n]) if row[n] else None for n in numbers}}
         if row["phase"] == "train":
             values["curve"] = tuple(curves[row["dataset"], row["name"]])
         task, reproduction = RANKED[row["dataset"]], reproduced[path]
