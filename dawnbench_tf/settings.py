@@ -25,7 +25,6 @@ LONGEST = 10_000  # characters of a text
 MOST = 1_000_000  # members of a list or an object
 LARGEST = 2**15  # bytes, at most: tomllib takes 4 seconds for a dotted key of this length
 
-Keys = Mapping[str, tuple[Any, str]]  # key of a TOML file -> its type, and words for it in errors
 Scalar = str | int | float | bool | None
 PlainSettings = dict[str, Scalar | list[Scalar]]  # of a study's levels
 _NAMES = {
@@ -236,8 +235,8 @@ def check_fields(values: object, cls: type | dict[str, Any], name: str = "it") -
         check_type(value, hints[key], key)
 
 
-def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
-    """Reads a TOML file of at most 32 KiB; `keys` has type and words of each key it may have."""
+def read_toml(path: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads a TOML file of at most 32 KiB; `keys` has the type of each key that it may have."""
     with refusing(path, "can't be read", OSError, ValueError, RecursionError):
         if path.exists() and not path.is_file():
             raise ValueError("is no regular file")
@@ -248,7 +247,6 @@ def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
     for key, value in values.items():
         if key not in keys:
             raise Refusal(f"{path}: {one_line(key, 60)}: {suggestion(key, keys)}")
-        value_type, expected = keys[key]
-        if not isinstance(value, value_type) or (value_type is int and isinstance(value, bool)):
-            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {expected}")
+        with refusing(f"{path}: {key}={one_line(value, 60)}", "", ValueError):
+            check_type(value, keys[key], key)
     return values

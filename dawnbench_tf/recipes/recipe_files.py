@@ -22,12 +22,7 @@ from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, flat, parts, read_toml, setting_fields
 
 SUFFIX = ".toml"
-_TYPES = {
-    "base": (str, "text, TASK/NAME or FILE.toml"),
-    "name": (str, "text, TASK/NAME"),
-    "task": (str, "text"),
-    "settings": (dict, "a table"),
-}
+_TYPES = {"base": str, "name": str, "task": str, "settings": dict[str, Any]}
 _NAME = re.compile(r"\w[\w.+-]*(/\w[\w.+-]*)+", re.ASCII)
 _LONGEST = 100  # characters of a name, at most
 _WIDTH = 100  # columns of a written file, at most

@@ -8,16 +8,8 @@ from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.settings import read_toml
 from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-_TYPES = {
-    "question": (str, "text"),
-    "recipe": (str, "text, TASK/NAME or FILE.toml"),
-    "trials": (int, "a whole number"),
-    "thresholds": (list, "a list of numbers"),
-    "latency": (bool, "true or false"),
-    "figure": (str, f"one of {', '.join(FIGURES)}"),
-    "settings": (dict, "a table"),
-    "factors": (dict, "a table"),
-}
+_TYPES = dict.fromkeys(("question", "recipe", "figure"), str) | {"trials": int, "latency": bool}
+_TYPES |= {"thresholds": list[float], **dict.fromkeys(("settings", "factors"), dict[str, Any])}
 
 
 def read(path: Path) -> Study:
@@ -28,9 +20,10 @@ def read(path: Path) -> Study:
     if not 1 <= values.get("trials", 1) <= LARGEST:
         raise Refusal(f"{path}: trials={values['trials']}: should be from 1 to {LARGEST:,}")
     if (figure := values.get("figure", "times")) not in FIGURES:
-        raise Refusal(f"{path}: figure={one_line(figure, 60)}: should be {_TYPES['figure'][1]}")
+        text = f"should be one of {', '.join(FIGURES)}"
+        raise Refusal(f"{path}: figure={one_line(figure, 60)}: {text}")
     thresholds = values.get("thresholds", [])
-    if not all(type(number) in (int, float) and number > 0 for number in thresholds):
+    if not all(number > 0 for number in thresholds):
         raise Refusal(f"{path}: thresholds={one_line(thresholds, 60)}: should be numbers over 0")
     factors = values.get("factors", {}).items()
     own = {

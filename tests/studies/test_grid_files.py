@@ -29,13 +29,13 @@ def test_the_figures_that_a_file_may_name_are_those_that_are_drawn():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("recipe = 3", "recipe=3: should be text"),
+        ("recipe = 3", "recipe=3: recipe should be text"),
         ("trials = 2", "should name a recipe"),
         ("recipe = 'x'\ntrials = 0", "trials=0: should be from 1 to 10,000"),
         ("recipe = 'x'\ntrials = 10001", "trials=10001: should be from 1 to 10,000"),
         ("recipe = 'x'\ntrails = 3", "trails: did you mean trials?"),
         ("recipe = 'x'\nfigure = 'pie'", "figure=pie: should be one of times"),
-        ("recipe = 'x'\nthresholds = ['a']", "should be numbers over 0"),
+        ("recipe = 'x'\nthresholds = [0]", "should be numbers over 0"),
         ("recipe = 'x'\n[factors]\nmodel = 3", "factors.model: should be a list of values"),
         ("recipe = 'x'\n[factors.a]\nb = 3", "factors.a.b=3: should be a list of values"),
         (
