@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from itertools import product
 from typing import Any, NamedTuple, get_type_hints
 
@@ -12,7 +11,7 @@ from dawnbench_tf import files, recipes
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, suggestion
 from dawnbench_tf.settings import (
     PlainSettings,
     Scalar,
@@ -255,8 +254,7 @@ def _checked(name: str, value: Any) -> Any:
     if name == "max_steps":
         refuse(name, value, "times steps and trains no run; leave it out")
     if name not in names:
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
+        hint = suggestion(name, names, "`dawnbench train --helpfull` lists all")
         text = f"{one_line(name, 60)}={one_line(value)}: no field of a recipe or a run"
         raise Refusal(f"{text}; {hint}")
     if isinstance(value, dict):
