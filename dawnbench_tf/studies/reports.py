@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -87,23 +88,14 @@ def values(results: Results) -> dict[str, Any]:
     """Returns the results as JSON values; null for unknown numbers, "never" for infinite ones."""
     runs = [{"setting": s.name, **o._asdict()} for s in results.settings for o in s.outcomes]
     tables = results.by_threshold.values()
-    return {
+    whole = {
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "summaries": _json_values([vars(r) for rows in tables for r in rows]),
-        "runs": _json_values(runs),
+        "summaries": [vars(r) for rows in tables for r in rows],
+        "runs": runs,
     }
-
-
-def _json_values(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_values(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else NEVER
-    return value
+    return json.loads(json.dumps(whole), parse_constant={"NaN": None, "Infinity": NEVER}.get)
 
 
 COLUMNS: dict[str, Callable[[Outcome], Any]] = {
