@@ -134,11 +134,9 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
     # A training entry replaces earlier ones of the same run: those under another name or with fewer
     # rows. Returns the path of the JSON, and the reasons why the entry may not be ranked.
     reasons = [violation.text for violation in check(entry)]
-    if not reasons:
-        path = write_entry(folder, entry)
-    else:
-        annotated = replace(entry, misc={**(entry.misc or {}), "violations": reasons})
-        path = write_entry(folder / NOT_RANKED, annotated, unchecked=True)
+    if reasons:
+        entry = replace(entry, misc={**(entry.misc or {}), "violations": reasons})
+    path = write_entry(folder / NOT_RANKED if reasons else folder, entry, unchecked=True)
     table = path.with_suffix(".tsv")
     for root in (folder, folder / NOT_RANKED) if entry.phase == "train" else ():
         for other in (root / entry.dataset / "train").glob("*.tsv"):
