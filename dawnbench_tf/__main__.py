@@ -17,7 +17,9 @@ def main() -> None:
     show()
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):
-        say(usage(), sys.stdout)
+        lines = [f"  {name:12} {purpose}" for name, purpose in commands().items()]
+        last = "\ndawnbench COMMAND --help, dawnbench --version"
+        say("\n".join(["dawnbench COMMAND ...\n", *lines, last]), sys.stdout)
     elif name == "--version":
         say(f"dawnbench_tf {dawnbench_tf.__version__}", sys.stdout)
     elif name in (names := commands()):
@@ -42,13 +44,6 @@ def commands() -> dict[str, str]:
         for name, text in sorted(texts.items())
         if '\nif __name__ == "__main__":\n' in text
     }
-
-
-def usage() -> str:
-    """Returns the text of `dawnbench --help`."""
-    lines = [f"  {name:12} {purpose}" for name, purpose in commands().items()]
-    head = "dawnbench COMMAND ...\n"
-    return "\n".join([head, *lines, "", "dawnbench COMMAND --help, dawnbench --version"])
 
 
 if __name__ == "__main__":
