@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -365,10 +364,8 @@ def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_rec
 
 
 def test_another_strategy_leaves_out_the_devices_of_the_one_before(tmp_path, monkeypatch):
-    (tmp_path / "run.json").touch()
-    recorded = RunOptions(strategy="mirrored", logical_cpus=2, steps_per_execution=7)
-    owner = SimpleNamespace(options=recorded)
-    monkeypatch.setattr(run_folder, "owner_of", lambda folder: owner)
+    recorded = {"strategy": "mirrored", "logical_cpus": 2, "steps_per_execution": 7}
+    run_folder.claim(tmp_path, recipes.get("digits/resnet8"), options=recorded).release()
     monkeypatch.setattr(train.flags, "is_given", lambda name: name == "strategy")
     for strategy, cpus in (("off", 0), ("mirrored", 2)):
         run = train._as_it_began(RunOptions(strategy=strategy, output_dir=str(tmp_path)))
