@@ -24,7 +24,7 @@ from dawnbench_tf.refusals import one_line, shown
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
-OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _speaking = threading.RLock()  # training prints from two threads
 unwritten: list[
     Exception
