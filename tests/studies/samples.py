@@ -1,8 +1,13 @@
 """Sample studies and outcomes for tests."""
 
+import json
+import sys
+from pathlib import Path
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from dawnbench_tf import recipes
 from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import Factor, Level, Study
 from dawnbench_tf.studies.outcomes import Outcome
@@ -53,6 +58,16 @@ def write(folder, study, make_outcome):
         (folder / planned.name).mkdir(parents=True)
         outcome = make_outcome(planned)._replace(settings=dict(planned.settings))
         outcomes.write(folder / planned.name, outcome)
+
+
+def launcher(home):
+    """Writes a program that runs `stand_in` in place of `train`; returns its launch template."""
+    (home / "recipe.json").write_text(json.dumps(recipes.get("digits/resnet8").values()))
+    path, program = home / "launch", Path(__file__).with_name("stand_in.py")
+    command = f'{sys.executable} -S {program} {home}/recipe.json "$@"'
+    path.write_text(f"#!/bin/sh\nshift 3\nexec {command}\n")
+    path.chmod(0o755)
+    return f"{path} {{command}}"
 
 
 def damaged(text):

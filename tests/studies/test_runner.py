@@ -16,31 +16,8 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, outcomes, runner, store
 from dawnbench_tf.studies.grid import Factor, Level
 from dawnbench_tf.studies.runner import Runner
+from tests.faults.studies import start
 from tests.studies import samples
-
-STAND_IN = """
-import json, sys, os
-from pathlib import Path
-from dawnbench_tf import files, recipes, run_folder, runs
-flags = dict(f.removeprefix("--").split("=", 1) for f in sys.argv[1:] if "=" in f)
-if os.environ.get("FAIL", "none") in flags["output_dir"]:
-    sys.exit(os.environ["WHY"])
-if os.environ.get("LIE", "none") in flags["output_dir"]:
-    sys.exit(int(os.environ["STATUS"]))
-folder = Path(flags["output_dir"])
-folder.mkdir(exist_ok=True)
-recipe = recipes.get(flags["recipe"], batch_size=int(flags["batch_size"]), seed=int(flags["seed"]))
-files.write_json(folder / run_folder.RECIPE, recipe.values())
-(folder / run_folder.ROWS).write_text("epoch\\thours\\ttop1Accuracy\\n1\\t0.001\\t99.0\\n")
-open(folder / "times", "a").write("ran\\n")
-if os.environ.get("FULL", "none") in flags["output_dir"]:
-    sys.exit("train.py: x/run.json: can't be written (No space left on device)")
-(folder / "digits/train").mkdir(parents=True, exist_ok=True)
-(folder / "digits/train/entry.json").write_text('{"hardware": "none"}')
-if os.environ.get("HANG", "none") in flags["output_dir"]:
-    import time
-    time.sleep(60)
-"""
 
 
 def script(path, text):
@@ -52,10 +29,16 @@ def script(path, text):
 
 @pytest.fixture
 def template(tmp_path):
-    """A launch template that runs the stub in place of `train`."""
-    (tmp_path / "stand_in.py").write_text(STAND_IN)
-    text = f'shift 3\nexec {sys.executable} {tmp_path}/stand_in.py "$@"'
-    return f"{script(tmp_path / 'launch', text)} {{command}}"
+    return samples.launcher(tmp_path)
+
+
+ONCE = ["began", "done"]
+
+
+def starts(folder):
+    """Returns run name -> what its processes wrote into its journal."""
+    paths = folder.glob("*/*/run/journal")
+    return {str(path.parents[1].relative_to(folder)): path.read_text().split() for path in paths}
 
 
 def claim(folder, study):
@@ -69,25 +52,6 @@ def carry_out(folder, template, **launch):
     return Runner(folder, grid.plan(study), False, template=template, **launch).run()
 
 
-PROGRAM = """
-import sys
-from pathlib import Path
-from dawnbench_tf import terminal
-from dawnbench_tf.studies import grid, runner, store
-from tests.studies import samples
-terminal.show()
-folder, template, trials, jobs = Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:])
-with store.claimed(folder, samples.study(trials=trials)) as study:
-    runner.Runner(folder, grid.plan(study), False, jobs, template).run()
-"""
-
-
-def start(folder, template, trials, jobs=1):
-    """Starts a process that carries out a study."""
-    command = [sys.executable, "-c", PROGRAM, folder, template, str(trials), str(jobs)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE)
-
-
 def wait_for(condition):
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
@@ -99,8 +63,7 @@ def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, templa
     assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
     again = carry_out(tmp_path / "s", template)
     assert again == by_name
-    times = [(tmp_path / "s" / name / "run/times").read_text() for name in by_name]
-    assert times == ["ran\n"] * 4
+    assert starts(tmp_path / "s") == dict.fromkeys(by_name, ONCE)
     assert "[4/4]" in capsys.readouterr().err
 
 
@@ -142,13 +105,13 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
     monkeypatch.delenv("FAIL")
     by_name = carry_out(tmp_path / "s", template)
     assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
-    assert (tmp_path / "s/32/seed-1/run/times").read_text() == "ran\n"
+    assert starts(tmp_path / "s") == dict.fromkeys(by_name, ONCE)
 
 
 @pytest.mark.parametrize("status", ["0", "3"])  # reached, missed
 def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch, status):
-    monkeypatch.setenv("LIE", "64/seed-0")
-    monkeypatch.setenv("STATUS", status)
+    monkeypatch.setenv("FAIL", "64/seed-0")
+    monkeypatch.setenv("WHY", status)
     with pytest.raises(
         Refusal, match=f"^64/seed-0: its process ended with {status}, but .* --wait"
     ):
@@ -161,7 +124,7 @@ def test_a_run_in_the_background_of_its_launcher_is_waited_for(tmp_path, templat
     launcher = script(tmp_path / "background", '(sleep 1; "$@") &')
     by_name = carry_out(tmp_path / "s", f"{launcher} {template}", jobs=2)
     assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
-    assert {path.read_text() for path in tmp_path.glob("s/*/*/run/times")} == {"ran\n"}
+    assert starts(tmp_path / "s") == dict.fromkeys(by_name, ONCE)
 
 
 @pytest.mark.parametrize("code", [7, 255])
@@ -190,16 +153,16 @@ def test_another_run_in_a_run_s_folder_is_no_outcome(tmp_path, template):
 def test_an_interrupt_ends_the_runs_and_keeps_what_is_finished(tmp_path, template, monkeypatch):
     monkeypatch.setenv("HANG", "64/seed-0")
     process = start(tmp_path / "s", template, trials=2)
-    wait_for((tmp_path / "s/64/seed-0/run/times").exists)
+    wait_for(lambda: starts(tmp_path / "s").get("64/seed-0") == ONCE)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=30)
-    assert process.returncode and b"KeyboardInterrupt" in said
+    assert process.returncode and "KeyboardInterrupt" in said
     assert [*tmp_path.glob("s/*/*/outcome.json")] == [tmp_path / "s/32/seed-0/outcome.json"]
     monkeypatch.delenv("HANG")
     (tmp_path / "s/64/seed-0/run/rows.tsv").unlink()  # the stand-in had written all of it
     assert len(carry_out(tmp_path / "s", template)) == 4
-    assert (tmp_path / "s/32/seed-0/run/times").read_text() == "ran\n"
-    assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
+    journals = starts(tmp_path / "s")
+    assert (journals["32/seed-0"], journals["64/seed-0"]) == (ONCE, 2 * ONCE)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +194,7 @@ def test_a_run_whose_record_failed_is_refused_and_run_again(tmp_path, template, 
         carry_out(tmp_path / "s", template)
     monkeypatch.delenv("FULL")
     assert len(carry_out(tmp_path / "s", template)) == 4
-    assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
+    assert starts(tmp_path / "s")["64/seed-0"] == ["began", *ONCE]
 
 
 def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, monkeypatch):
@@ -316,7 +279,7 @@ def test_a_killed_study_s_run_is_waited_for_and_never_started_twice(tmp_path, te
     second = start(tmp_path / "s", f"{slow} {{command}}", trials=1, jobs=2)
     said = second.communicate()[1]
     assert second.returncode == 0, said
-    assert [path.read_text() for path in tmp_path.glob("s/*/*/run/times")] == ["ran\n"] * 2
+    assert starts(tmp_path / "s") == {"32/seed-0": ONCE, "64/seed-0": ONCE}
     assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 2
 
 
@@ -327,7 +290,7 @@ def test_a_run_that_ignores_the_signal_is_killed_at_the_second(tmp_path):
     wait_for((tmp_path / "pid").exists)
     time.sleep(0.3)  # the runner has noted the run that it started
     process.send_signal(signal.SIGINT)
-    assert any(b"Ctrl-C again" in line for line in process.stderr)
+    assert any("Ctrl-C again" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
