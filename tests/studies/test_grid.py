@@ -1,5 +1,6 @@
 """The planned runs of a study."""
 
+import json
 import sys
 
 import pytest
@@ -124,11 +125,12 @@ def test_levels_computed_from_a_setting_follow_the_user_s():
 
 def test_lists_of_a_study_s_settings_are_planned_and_read_back():
     """JSON and TOML have lists; a recipe has tuples."""
-    settings = {"schedule": "linear", "schedule_epochs": [0, 2, 30], "schedule_factors": [0, 1, 0]}
+    settings = {"schedule": "linear", "schedule_epochs": [0, 2, 30], "schedule_factors": (0, 1, 0)}
     study = samples.study(settings=settings)
-    planned = grid.plan(study)
+    planned, values = grid.plan(study), study.values()
     assert planned[0].recipe.schedule.epochs == (0, 2, 30)
-    assert grid.plan(Study.from_values(study.values())) == planned
+    assert grid.plan(Study.from_values(values)) == planned
+    assert json.loads(json.dumps(values)) == values  # as a folder's are compared
 
 
 def test_a_recipe_file_that_changes_is_another_study_s(tmp_path):

@@ -28,6 +28,7 @@ SRUN = "srun: error: node7: task 0: Exited with exit code 1"
         (-11, "epoch 1", outcomes.CRASHED, "ended by SIGSEGV"),
         (137, "Killed", outcomes.CRASHED, "ended by SIGKILL"),
         (1, "", outcomes.CRASHED, "exit status 1"),
+        (255, "", outcomes.CRASHED, "exit status 255"),
         (7, "no \x1b[31mnode", outcomes.CRASHED, "exit status 7: no \ufffd[31mnode"),
     ],
 )
