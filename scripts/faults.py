@@ -81,9 +81,7 @@ def _killed_studies(options, home, end, counts):
 def _damaged(options, home, end, counts):
     with machine.importing():
         from tests.faults import mutations
-        from tests.faults.bert_mutations import berts
-        from tests.faults.study_mutations import studies
-    for make in (*mutations.KINDS, berts, studies):
+    for make in mutations.KINDS:
         kind = make(home)
         count = counts.setdefault(f"damaged: {kind.name}", [0, 0])
         while count[0] < options.mutations and time.monotonic() < end:

@@ -19,15 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import entries, files, leaderboard, recipes, run_folder, runs, tasks
-from dawnbench_tf.data import cifar10, squad
+from dawnbench_tf import entries, files, leaderboard, models, recipes, run_folder, runs, tasks
+from dawnbench_tf.data import cifar10, dataset, squad
 from dawnbench_tf.data.image_files import shard_writer, shards
-from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
+from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors, wordpieces
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run, run_entry
+from dawnbench_tf.studies import grid, grid_files, reports
+from tests.models.weights import test_berts as published
+from tests.studies import samples
 
 Trial = Callable[[random.Random], str]
 LONGEST = 2.0  # seconds that a trial may take
@@ -70,8 +73,8 @@ def _flipped(chosen, content):
 
 
 def _retyped(chosen, content):
-    """Replaces one value after a colon, or one cell."""
-    offsets = [i + 1 for i, byte in enumerate(content) if byte in b":\t"]
+    """Replaces one value after a colon or a sign of equality, or one cell."""
+    offsets = [i + 1 for i, byte in enumerate(content) if byte in b":=\t"]
     if not offsets:
         return content
     offset = chosen.choice(offsets)
@@ -433,4 +436,76 @@ def _tells(examples, wanted):
     return examples == wanted or (len(examples) != len(wanted) and set(examples) <= set(wanted))
 
 
+def berts(home: Path) -> Kind:
+    """A vocabulary, safetensors, and a TensorFlow checkpoint's two files."""
+    folder = home / "bert"
+    folder.mkdir()
+    pieces = wordpieces.from_words([f"w{n}" for n in range(30)])
+    vocab, weights = folder / wordpieces.VOCABULARY, folder / "model.safetensors"
+    vocab.write_text("\n".join(["[PAD]", "[unused0]", *pieces.trained]) + "\n")
+    published.write(weights, published.hugging_face())
+    published.checkpoint(folder / "bert_model.ckpt", published.google(published.hugging_face()))
+    index = folder / "bert_model.ckpt.index"
+    numbers = folder / "bert_model.ckpt.data-00000-of-00001"
+    model = models.build("bert_tiny_span", **published.SMALL)
+    recipe = recipes.get("squad/bert_tiny")
+    shapes = [w.shape for w in model.get_weights()]
+
+    def look(path):
+        if path is vocab:
+            read = wordpieces.read(vocab, cased=False)
+            return "" if len(set(read.trained)) == len(read.trained) else "pieces twice"
+        none = np.zeros(0)
+        encoded = encoding.Encoded(*[none] * 3, pieces, *[none] * 5, form=None, pretrained=None)
+        file = weights if path is weights else index
+        dataset.from_splits(recipe, encoded._replace(pretrained=file)).adapt(model)
+        return "" if [w.shape for w in model.get_weights()] == shapes else "other weights"
+
+    return kind_of_files("published BERTs", [vocab, weights, index, numbers], look)
+
+
+def toml_files(home: Path) -> Kind:
+    """A study's grid, and a recipe's file."""
+    own, recipe = home / "grid.toml", home / "recipe.toml"
+    own.write_text(samples.GRID)
+    recipe.write_text(samples.RECIPE)
+
+    def look(path):
+        grid.plan(grid_files.read(own)) if path is own else recipes.get(str(recipe)).values()
+
+    return kind_of_files("TOML files", [own, recipe], look)
+
+
+def studies(home: Path) -> Kind:
+    """A damaged study is reported unchanged, or refused."""
+    folder = home / "study"
+    outcome = lambda run: samples.outcome(run.labels, run.seed)  # noqa: E731
+    samples.write(folder, samples.study(trials=1), outcome)
+    paths = [folder / "study.json", *sorted(folder.glob("*/*/outcome.json"))]
+
+    def report():
+        results = reports.load(folder)
+        text = io.StringIO()
+        reports.write_csv([results], text)
+        return json.dumps(reports.values(results)), text.getvalue() + reports.format_text(results)
+
+    whole = report()
+
+    def trial(chosen):
+        path = chosen.choice(paths)
+        unsigned = chosen.random() < 0.5
+        checked = without_checksum(path) if unsigned else contextlib.nullcontext()
+        with checked, _instead(chosen, path):
+            value, wrong = _outcome(report)
+            signed = b'"sha256"' in path.read_bytes()
+        if wrong or value is None:
+            return wrong
+        if any(sign in value[1] for sign in ("\x1b", "\u202e", "\0")):
+            return "raw control characters"
+        return "other results" if signed and value != whole else ""
+
+    return Kind("studies", trial)
+
+
 KINDS = (run_folders, entry_files, archives, batches, texts, vectors, image_shards)
+KINDS += (berts, toml_files, studies)

@@ -7,13 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.faults import mutations
-from tests.faults.bert_mutations import berts
-from tests.faults.study_mutations import studies
 
 
-@pytest.fixture(
-    scope="module", params=(*mutations.KINDS, berts, studies), ids=lambda kind: kind.__name__
-)
+@pytest.fixture(scope="module", params=mutations.KINDS, ids=lambda kind: kind.__name__)
 def kind(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("damaged"))
 

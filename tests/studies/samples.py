@@ -4,9 +4,6 @@ import json
 import sys
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-
 from dawnbench_tf import recipes
 from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import Factor, Level, Study
@@ -27,6 +24,15 @@ batch_size = [32, 128]
 [factors.shortcuts]
 padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
+"""
+RECIPE = """
+base = "imagenette/resnet18"
+name = "flowers/mine"
+[settings]
+epochs = 20
+image_sizes = [64]
+image_size_epochs = []
+learning_rate = 1
 """
 
 
@@ -68,25 +74,3 @@ def launcher(home):
     path.write_text(f"#!/bin/sh\nshift 3\nexec {command}\n")
     path.chmod(0o755)
     return f"{path} {{command}}"
-
-
-def damaged(text):
-    """A strategy: the text with one to four of its characters removed, doubled or replaced."""
-    change = st.tuples(
-        st.integers(0, len(text) - 1), st.sampled_from(["", "double", "9", '"', "[", "\x1b"])
-    )
-
-    def apply(changes):
-        characters = list(text)
-        for offset, new in changes:
-            characters[offset] = characters[offset] * 2 if new == "double" else new
-        return "".join(characters)
-
-    return st.lists(change, min_size=1, max_size=4).map(apply)
-
-
-FIFTY = settings(
-    deadline=None,
-    max_examples=50,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes its own file
-)

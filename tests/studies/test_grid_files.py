@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from hypothesis import given
 
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import figures, grid, grid_files
@@ -99,17 +98,6 @@ def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path,
         grid.plan(grid_files.read(path))
     assert words in str(refused.value)
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
-
-
-@samples.FIFTY
-@given(text=samples.damaged(samples.GRID))
-def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, text):
-    path = tmp_path / "own.toml"
-    path.write_text(text)
-    try:
-        grid.plan(grid_files.read(path))
-    except Refusal as refusal:
-        assert "\n" not in str(refusal)
 
 
 def test_what_is_no_file_or_too_large_is_refused_at_once(tmp_path):

@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dawnbench_tf.refusals import Refusal
@@ -67,7 +67,7 @@ OTHERS = [None, True, -1, 1e308, 2**70, "", "\x1b[2J", "$x_$", "x" * 20_000]
 OTHERS += [[], [[]], {}, {"a": {"b": []}}]
 
 
-@samples.FIFTY
+@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path_factory, data):
     """An outcome file with any value replaced is refused in a line, or can be reported."""
