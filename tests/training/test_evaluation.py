@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
@@ -12,20 +11,21 @@ from dawnbench_tf.data.images.splits import Splits, in_memory
 from dawnbench_tf.tasks import Task
 from dawnbench_tf.training import evaluation, fitting
 
+RECIPE = recipes.get("digits/resnet8")
 
-@pytest.mark.parametrize("batch", [1, 7, 13, 26, 500])
-def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
-    monkeypatch.setattr(evaluation, "BATCH", batch)
+
+def test_the_score_is_that_of_one_example_at_a_time(monkeypatch):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (26, 8, 8, 3), np.uint8)
     model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
     inputs = tf.image.per_image_standardization(images)
     one_by_one = [np.argmax(model(image[None])) for image in inputs]
     labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
-    splits = Splits(*[in_memory(images, labels)] * 2)
-    data = dataset.from_splits(recipes.get("digits/resnet8"), splits)
-    evaluate = evaluation.Evaluator(data, model)
-    assert evaluate() == evaluate() == {"top1Accuracy": 50.0}
+    data = dataset.from_splits(RECIPE, Splits(*[in_memory(images, labels)] * 2))
+    for batch in (1, 7, 13, 500):
+        monkeypatch.setattr(evaluation, "BATCH", batch)
+        evaluate = evaluation.Evaluator(data, model)
+        assert evaluate() == evaluate() == {"top1Accuracy": 50.0}
 
 
 def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
@@ -43,28 +43,28 @@ def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
     assert len(said) == 1 and "gave every test image the same class" in said[0]
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.25, 6), (0.01, 1)])  # rounded down, at least 1
-def test_only_the_least_probable_images_get_all_views(monkeypatch, share, count):
+def test_only_the_least_probable_images_get_all_views(monkeypatch):
     monkeypatch.setattr(evaluation, "BATCH", 7)
     images = np.random.default_rng(0).integers(0, 256, (26, 8, 8, 3), np.uint8)
     splits = Splits(*[in_memory(images, np.arange(26) % 10)] * 2)
-    settings = {"test_views": "mirror_and_shifts", "views_share": share}
-    data = dataset.from_splits(recipes.get("digits/resnet8", **settings), splits)
     model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
     inputs = tf.image.per_image_standardization(images)
     alone = model(inputs).numpy()
-    with_views = data.with_views(model)(inputs).numpy()
-    lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:count]
-    expected = alone.copy()
-    expected[lowest] = with_views[lowest]
-    evaluate = evaluation.Evaluator(data, model)
-    evaluate()
-    np.testing.assert_allclose(evaluate.answers, expected, atol=1e-5)
-    assert not np.allclose(alone[lowest], with_views[lowest], atol=1e-3)
+    for share, count in ((0.25, 6), (0.01, 1)):  # rounded down, at least 1
+        recipe = RECIPE.with_values(test_views="mirror_and_shifts", views_share=share)
+        data = dataset.from_splits(recipe, splits)
+        with_views = data.with_views(model)(inputs).numpy()
+        lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:count]
+        expected = alone.copy()
+        expected[lowest] = with_views[lowest]
+        evaluate = evaluation.Evaluator(data, model)
+        evaluate()
+        np.testing.assert_allclose(evaluate.answers, expected, atol=1e-5)
+        assert not np.allclose(alone[lowest], with_views[lowest], atol=1e-3)
 
 
 def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
-    data = dataset.open(recipes.get("digits/resnet8", average=0.5, synthetic="decoded"))
+    data = dataset.open(RECIPE.with_values(average=0.5, synthetic="decoded"))
     model = fitting.build(data)
     evaluate = evaluation.Evaluator(data, model)
     forward, states = evaluate._forward, []

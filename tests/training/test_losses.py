@@ -1,5 +1,6 @@
 """Losses, compared with scikit-learn; weight decay, computed by hand."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,15 +23,24 @@ def decaying(**settings):
     """Returns a network whose loss has a recipe's weight decay."""
     layers = [tf.keras.layers.Dense(3, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
     network = tf.keras.Sequential(layers)
+    network.layers[0].bias.assign([3.0, 1.0, 2.0])
     network.layers[1].beta.assign([1.0, 2.0, 3.0])
     losses.add_weight_decay(network, Recipe(optimizer=Optimizer(**settings)))
     return network
 
 
-def test_weight_decay_is_over_kernels_alone_and_halved():
-    network = decaying(weight_decay=0.1)
-    kernel = network.layers[0].get_weights()[0]
-    assert float(network.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
+def test_weight_decay_is_halved_and_over_the_weights_that_the_recipe_names():
+    """PyTorch's `weight_decay` includes BN's parameters and biases; shifts' is by their rate."""
+    for settings, others, shifts in (
+        ({}, 0, 0),
+        ({"decays": "all"}, 1, 1),
+        ({"decays": "all", "shift_rate": 64}, 1, 1 / 64),
+    ):
+        network = decaying(weight_decay=0.1, **settings)
+        squares = [(weight**2).sum() for weight in map(np.array, network.trainable_variables)]
+        wanted = np.dot(squares, [1, others, others, shifts])  # kernel, bias, gamma, beta
+        assert float(network.losses[0]) == pytest.approx(0.1 * wanted / 2, rel=1e-5)
+    assert not decaying().losses
 
 
 def test_a_bias_of_two_axes_is_no_kernel():
@@ -38,15 +48,6 @@ def test_a_bias_of_two_axes_is_no_kernel():
         tf.Variable(tf.zeros([2, 6]), name=f"gru/{name}") for name in ("bias", "kernel")
     )
     assert [losses.decays(weight, Recipe()) for weight in (bias, kernel)] == [False, True]
-
-
-def test_without_weight_decay_the_loss_is_the_data_s():
-    assert not decaying().losses
-
-
-def test_cross_entropy_equals_scikit_learn_s():
-    wanted = log_loss(CLASSES, softmax(LOGITS, 1))
-    assert float(losses.SoftmaxCrossEntropy()(CLASSES, LOGITS)) == pytest.approx(wanted)
 
 
 def test_balanced_class_weights_are_scikit_learn_s():
@@ -68,23 +69,9 @@ def test_an_auxiliary_head_s_loss_is_added_by_its_weight():
     assert float(both(CLASSES, logits[:, 0])) == pytest.approx(alone[0], rel=1e-5)
 
 
-def test_all_weights_decay_where_the_recipe_says_so():
-    """PyTorch's `weight_decay` includes BN's parameters and biases."""
-    network = decaying(weight_decay=0.1, decays="all")
-    wanted = sum((weight.numpy() ** 2).sum() for weight in network.trainable_variables)
-    assert float(network.losses[0]) == pytest.approx(0.1 * wanted / 2, rel=1e-5)
-
-
-def test_label_smoothing_is_pytorch_s():
+def test_cross_entropy_and_label_smoothing_are_pytorch_s():
     """(1 - s) x cross-entropy + s x the mean over classes of -log p, by its documentation."""
     logs = log_softmax(LOGITS, 1)
-    wanted = -0.8 * logs[range(20), CLASSES].mean() - 0.2 * logs.mean()
-    for labels in (CLASSES, CLASSES[:, None]):
-        loss = losses.SoftmaxCrossEntropy(0.2)(labels, LOGITS)
-        assert float(loss) == pytest.approx(wanted)
-
-
-def test_shifts_decay_by_as_much_less_as_they_learn_faster():
-    network = decaying(weight_decay=0.1, decays="all", shift_rate=64)
-    others = sum((w.numpy() ** 2).sum() for w in network.trainable_variables) - 14
-    assert float(network.losses[0]) == pytest.approx(0.1 * (others + 14 / 64) / 2, rel=1e-5)
+    for share, labels in itertools.product((0.0, 0.2), (CLASSES, CLASSES[:, None])):
+        wanted = (share - 1) * logs[range(20), CLASSES].mean() - share * logs.mean()
+        assert float(losses.SoftmaxCrossEntropy(share)(labels, LOGITS)) == pytest.approx(wanted)
