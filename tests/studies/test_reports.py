@@ -5,13 +5,14 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
+from collections import Counter
 
 import pytest
 
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import figures, findings, grid, outcomes, reports, rows, store
 from dawnbench_tf.studies.grid import Factor, Level
+from tests.ranking.pages.test_pages import Tags
 from tests.studies import samples
 
 
@@ -120,32 +121,16 @@ def test_json_and_csv_have_every_run(folder):
     assert [line["status"] for line in lines].count("diverged") == 1
 
 
-class Page(HTMLParser):
-    """Collects open tags, and URLs that a browser would fetch."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.fetched, self.rows = [], [], 0
-
-    def handle_starttag(self, tag, attrs):
-        self.rows += tag == "tr"
-        self.fetched += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v[:1] != "#"]
-        if tag not in ("meta", "br", "path", "use", "rect"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if self.open and self.open[-1] == tag:
-            self.open.pop()
-
-
 def test_the_page_stands_alone_and_shows_all_of_it(folder, tmp_path):
-    results = reports.load(folder)
-    reports.write_page(tmp_path / "report.html", [results], [])
+    reports.write_page(tmp_path / "report.html", [reports.load(folder)], [])
     text = (tmp_path / "report.html").read_text()
-    parser = Page()
-    parser.feed(text)
-    assert not parser.open and parser.fetched == []
-    assert parser.rows == 1 + 2 + 1 + 1  # settings, misses
+    tags = Tags(text).all_results
+    links = [attrs.get(name, "#") for _, attrs in tags for name in ("src", "href", "xlink:href")]
+    assert {link[0] for link in links} == {"#"}
+    html = re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
+    names = [name for name, _ in Tags(html).all_results if name not in ("meta", "br")]
+    assert names.count("tr") == 1 + 2 + 1 + 1  # settings, misses
+    assert {name: html.count(f"</{name}>") for name in names} == Counter(names)
     assert "why it diverged" in text and "did not converge" not in text.split("<svg")[0]
     assert not re.search(r"@import|url\((?!#)", text)
 

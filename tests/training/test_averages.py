@@ -44,7 +44,7 @@ def rule(recipe, weight, statistic):
 
 
 @pytest.mark.parametrize("options", [{}, {"lookahead": True}, {"ramp": True}])
-@pytest.mark.parametrize("every", [1, 3, 5])
+@pytest.mark.parametrize("every", [1, 3])
 def test_averages_follow_their_rule(every, options):
     average = Average(decay=0.5, every=every, **options)
     recipe = Recipe(optimizer=Optimizer(learning_rate=0.5, momentum=0.9), average=average)
@@ -70,9 +70,8 @@ def test_averages_follow_their_rule(every, options):
     assert float(kept[id(mean)][0]) == pytest.approx(mean_average, rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
-def test_they_follow_every_optimizer_s_steps(optimizer):
-    model = tiny(Recipe(optimizer=Optimizer(name=optimizer), average=Average(decay=0.5)))
+def test_they_follow_another_optimizer_s_steps():
+    model = tiny(Recipe(optimizer=Optimizer(name="adam"), average=Average(decay=0.5)))
     (weight,) = model.trainable_variables
     before = weight.numpy()
     model.optimizer.apply_gradients([(tf.ones([1, 1]), weight)])

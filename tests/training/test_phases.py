@@ -152,11 +152,12 @@ def test_readers_have_one_batch_size():
 def test_the_summary_has_every_change():
     changes = {"later_batch_sizes": (64, 128), "batch_size_epochs": (1, 2)}
     data = dataset.open(RECIPE.with_values(batch_size=128, **changes))
-    text = progress.summary(data, fitting.build(data), "here")
+    model = fitting.build(data)
+    text = progress.summary(data, model, "here")
     assert "4 steps of 128, then 8 steps of 64, then 4 steps of 128" in text
     sizes = {"image_sizes": (16, 32), "image_size_epochs": (1,)}
     same = dataset.open(recipes.get("digits/resnet8", train_examples=512, **sizes))
-    assert progress.summary(same, fitting.build(same), "here").count("steps of") == 1
+    assert progress.summary(same, model, "here").count("steps of") == 1
 
 
 def test_images_of_one_size_grow_within_a_run(tmp_path):

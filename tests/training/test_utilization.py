@@ -14,7 +14,7 @@ from dawnbench_tf.training import utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
 
-@pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94", "resnet18_v1", "resnet20_tf"])
+@pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94"])
 def test_operations_are_twice_the_catalogue_s_multiply_adds(name):
     model = models.build(name)
     assert utilization.forward_flops(model) == 2 * models.get(name).multiply_adds
