@@ -19,28 +19,17 @@ from dawnbench_tf.models.layers import views
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.training import fitting, strategies
 from tests.training import source_steps
-from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
+from tests.training.source_steps import BAIDUNET9P, LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
 
 APPLE_RATES = {"learning_rate": 1.5 * LOWER**2 / 2, "weight_decay": 7.5e-4 * LOWER**2 / 2}
+APPLE = {**ahead((0, 3.6, 16), (0, 1.5, 0.15)), **APPLE_RATES}
 # fastai cuts the first part of the cycle to whole steps: 87 of 87.5.
 FASTAI = {"learning_rate": 2.0 * LOWER**2, "schedule_epochs": (0, 87 / 5, 174 / 5, 40)}
 # recipe: (devices, examples in a batch, side of images, arguments of the network, changed settings)
 SYSTEMS = {
     "resnet9_kakao_4gpu": (4, 32, 14, SMALL, {"learning_rate": 1.6 * LOWER**2}),
-    "resnet9_apple": (
-        2,
-        32,
-        32,
-        {**SMALL, "ghost_group": 8},
-        {**ahead((0, 3.6, 16), (0, 1.5, 0.15)), **APPLE_RATES},
-    ),
-    "baidunet9p": (
-        2,
-        16,
-        32,
-        SMALL,
-        {"schedule_epochs": (0, 9.8, 24), "learning_rate": 0.0052 * LOWER},
-    ),
+    "resnet9_apple": (2, 32, 32, {**SMALL, "ghost_group": 8}, APPLE),
+    "baidunet9p": (2, 16, 32, SMALL, BAIDUNET9P),
     "wrn_22_6_8gpu": (2, 16, 16, {"depth": 8, "widen": 1}, FASTAI),
 }
 

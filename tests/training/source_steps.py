@@ -16,6 +16,7 @@ STEPS, STEPS_PER_EPOCH = 60, 5
 FIXTURES = Path(__file__).parents[1] / "fixtures/source_steps"
 LOWER = 0.1  # At the full rates small networks on random labels multiply differences of rounding.
 SMALL = {"widths": (4, 8, 8, 8)}
+BAIDUNET9P = {"schedule_epochs": (0, 9.8, 24), "learning_rate": 0.0052 * LOWER}
 
 
 def ahead(knots, values):

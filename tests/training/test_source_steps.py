@@ -20,64 +20,34 @@ from dawnbench_tf.recipes import imagenet_progressive
 from dawnbench_tf.training import averages, fitting, losses, optimizers
 from tests import warm
 from tests.training import source_steps
-from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
+from tests.training.source_steps import BAIDUNET9P, LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
 
 SPLITS = dataset.open(recipes.get("digits/resnet8", synthetic="decoded")).splits
 APPLE_RATES = {"learning_rate": 1.5 * LOWER**2, "weight_decay": 7.5e-4 * LOWER**2}
+APPLE = {**ahead((0, 3.6, 16), (0, 1.5, 0.15)), **APPLE_RATES}
+MISH = {**ahead((0, 2.8, 12), (0, 1.5, 0.15)), **APPLE_RATES}
+BASENET = {
+    "schedule_epochs": (0, 3 - 1 / 5, 3, 6, 7, 7 + 1 / 5),
+    "schedule_factors": (0, 1 - 1 / 15, 1.05, 0.05, 0, 0.005),
+    "learning_rate": 0.1 * LOWER,
+}
 # Rates fall to 0 in the 60 steps.
-MUON = {"epochs": 12, "schedule_epochs": (0, 12)}
+MUON = {"epochs": 12, "schedule_epochs": (0, 12), "learning_rate": 0.24 * LOWER}
+HIVERGE = {**MUON, "learning_rate": 0.205 * LOWER, "whitening_bias_epochs": 1.4}
+THREE = {"widths": (8, 16, 16)}
 # recipe: (examples in a batch, side of images, arguments of the network, changed settings)
 SYSTEMS = {
     "baidunet9": (16, 16, SMALL, ahead((0, 5, 24), (0, 0.4, 0.001))),
     "baidunet8": (8, 32, {"widths": (4, 8, 8)}, {"learning_rate": 0.1 * LOWER}),
     "resnet9_mazare": (8, 32, SMALL, {}),
     "resnet9_kakao": (16, 14, SMALL, {}),
-    "resnet9_apple": (
-        16,
-        32,
-        {**SMALL, "ghost_group": 8},
-        {**ahead((0, 3.6, 16), (0, 1.5, 0.15)), **APPLE_RATES},
-    ),
-    "resnet9_mish": (
-        16,
-        32,
-        {**SMALL, "ghost_group": 4},
-        {**ahead((0, 2.8, 12), (0, 1.5, 0.15)), **APPLE_RATES},
-    ),
-    "baidunet9p": (
-        16,
-        32,
-        SMALL,
-        {"schedule_epochs": (0, 9.8, 24), "learning_rate": 0.0052 * LOWER},
-    ),
+    "resnet9_apple": (16, 32, {**SMALL, "ghost_group": 8}, APPLE),
+    "resnet9_mish": (16, 32, {**SMALL, "ghost_group": 4}, MISH),
+    "baidunet9p": (16, 32, SMALL, BAIDUNET9P),
     "wrn_22_6": (16, 16, {"depth": 8, "widen": 1}, {"learning_rate": 1.5 * LOWER**2}),
-    "basenet": (
-        8,
-        32,
-        {"widths": (4, 4, 8, 8, 8)},
-        {
-            "schedule_epochs": (0, 3 - 1 / 5, 3, 6, 7, 7 + 1 / 5),
-            "schedule_factors": (0, 1 - 1 / 15, 1.05, 0.05, 0, 0.005),
-            "learning_rate": 0.1 * LOWER,
-        },
-    ),
-    "airbench94_muon": (
-        16,
-        32,
-        {"widths": (8, 16, 16)},
-        {**MUON, "learning_rate": 0.24 * LOWER, "sgd_rate": 0.67 * 16 / 0.24},
-    ),
-    "hiverge94": (
-        16,
-        32,
-        {"widths": (8, 16, 16)},
-        {
-            **MUON,
-            "learning_rate": 0.205 * LOWER,
-            "sgd_rate": 0.5415 * 16 / 0.205,
-            "whitening_bias_epochs": 1.4,
-        },
-    ),
+    "basenet": (8, 32, {"widths": (4, 4, 8, 8, 8)}, BASENET),
+    "airbench94_muon": (16, 32, THREE, {**MUON, "sgd_rate": 0.67 * 16 / 0.24}),
+    "hiverge94": (16, 32, THREE, {**HIVERGE, "sgd_rate": 0.5415 * 16 / 0.205}),
     "kervresnet34": (8, 32, {"depth": 18, "width": 3}, {"learning_rate": 0.1 * LOWER**2}),
 }
 
