@@ -84,14 +84,11 @@ EVERYTHING = Recipe(  # every draw that there is; labels below 10, as mixup make
 TEN = Splits(in_memory(SPLITS.train.images(), np.arange(50) % 10), SPLITS.test)
 
 
-@pytest.mark.parametrize(("recipe", "splits"), [(RECIPE, SPLITS), (EVERYTHING, TEN)])
 @pytest.mark.parametrize(("replicas", "pipelines"), [(4, 2), (3, 3)])
-def test_the_global_batch_is_the_same_however_it_is_shared(recipe, splits, replicas, pipelines):
-    whole = train(recipe=recipe, splits=splits)
-    workers = [
-        train(Shared(replicas, pipelines, index), recipe=recipe, splits=splits)
-        for index in range(pipelines)
-    ]
+def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
+    whole = train(recipe=EVERYTHING, splits=TEN)
+    shares = [Shared(replicas, pipelines, index) for index in range(pipelines)]
+    workers = [train(share, recipe=EVERYTHING, splits=TEN) for share in shares]
     local = replicas // pipelines
     for step, batch in enumerate(whole):
         parts = [worker[step * local + r] for worker in workers for r in range(local)]
@@ -184,24 +181,22 @@ def test_a_square_is_cut_out_of_each_image_anywhere_inside():
     assert len(counts) == 9 and np.abs(counts - 2000 / 9).max() < 80
 
 
-@pytest.mark.parametrize("batch_size", [1, 5, 23, 24, 60])
 @pytest.mark.parametrize(("replicas", "pipelines"), [(1, 1), (4, 2)])
-def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipelines):
-    batch_size *= replicas
-    shares = (Placement(Shared(replicas, pipelines, index)) for index in range(pipelines))
-    workers = [[*ImageData(RECIPE, SPLITS, share).test_batches(batch_size)] for share in shares]
-    local = replicas // pipelines
-    parts = [
-        worker[first + r].numpy()
-        for first in range(0, len(workers[0]), local)
-        for worker in workers
-        for r in range(local)
-    ]
-    collected = ImageData(RECIPE, SPLITS, None).collect([np.concatenate(parts)], batch_size)
-    np.testing.assert_array_equal(collected, SPLITS.test.images())
+def test_every_test_example_comes_once_and_in_order(replicas, pipelines):
+    shares = [Placement(Shared(replicas, pipelines, index)) for index in range(pipelines)]
+    local, whole = replicas // pipelines, ImageData(RECIPE, SPLITS, Placement(Shared()))
+    for batch in replicas * np.array([1, 5, 23, 24]):
+        workers = [[*ImageData(RECIPE, SPLITS, share).test_batches(batch)] for share in shares]
+        parts = [
+            worker[first + r].numpy()
+            for first in range(0, len(workers[0]), local)
+            for worker in workers
+            for r in range(local)
+        ]
+        collected = whole.collect([np.concatenate(parts)], batch)
+        np.testing.assert_array_equal(collected, SPLITS.test.images())
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
-    prepared = ImageData(RECIPE, SPLITS, Placement(Shared())).prepare(collected)
-    np.testing.assert_allclose(prepared, wanted, atol=1e-6)
+    np.testing.assert_allclose(whole.prepare(collected), wanted, atol=1e-6)
 
 
 def test_nchw_is_nhwc_transposed():

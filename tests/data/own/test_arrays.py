@@ -70,9 +70,20 @@ def test_what_does_not_fit_is_refused_in_one_line(change, message):
         dataset.open(RECIPE, examples=change(*own.images(4)))
 
 
-def test_a_recipe_for_jpegs_takes_no_arrays():
-    with pytest.raises(Refusal, match="--recipe=own/photos: reads JPEGs, and data has arrays; own"):
-        dataset.open(recipes.get("own/photos", threshold=90.0, batch_size=4), examples=parts())
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (recipes.get("own/photos", threshold=90.0, batch_size=4), "reads JPEGs, and data has arr"),
+        (recipes.get("qa_mini/bidaf"), "data: is a tuple; should be `Encoded`"),
+        (
+            recipes.get("digits/resnet8", batch_size=4),
+            "train: images have 16 pixels; digits has 32",
+        ),
+    ],
+)
+def test_a_recipe_for_other_examples_is_refused(recipe, message):
+    with pytest.raises(Refusal, match=message):
+        dataset.open(recipe, examples=parts())
 
 
 def test_an_empty_test_set_is_refused():
@@ -134,16 +145,6 @@ def test_examples_that_are_passed_are_never_the_published_ones():
     published = splits._replace(origin=Origin("cifar-10-python.tar.gz", True))
     _, passed = own.loaded(RECIPE, examples=published)
     assert passed.origin.facts() == {"source": "given"}
-
-
-def test_images_are_not_questions():
-    with pytest.raises(Refusal, match="data: is a tuple; should be `Encoded`"):
-        dataset.open(recipes.get("qa_mini/bidaf"), examples=parts())
-
-
-def test_images_of_another_size_than_the_task_are_refused():
-    with pytest.raises(Refusal, match="digits train: images have 16 pixels; digits has 32"):
-        dataset.open(recipes.get("digits/resnet8", batch_size=4), examples=parts())
 
 
 def test_a_task_of_arrays_has_no_files():
