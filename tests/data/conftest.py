@@ -42,6 +42,29 @@ FORMATS = {
 }
 
 
+def store(root, name, version, classes, splits):
+    """Stores images and labels, by name of their split, as a data set of TensorFlow Datasets."""
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+
+    features = {
+        "id": tfds.features.Text(),  # as CIFAR-10's
+        "image": tfds.features.Image(shape=splits["train"][0].shape[1:], encoding_format="png"),
+        "label": tfds.features.ClassLabel(names=classes),
+    }
+    columns = {
+        split: {"id": np.arange(len(y)).astype("S"), "image": x, "label": y.astype(np.int64)}
+        for split, (x, y) in splits.items()
+    }
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name=name,
+        version=version,
+        features=tfds.features.FeaturesDict(features),
+        split_datasets={k: tf.data.Dataset.from_tensor_slices(v) for k, v in columns.items()},
+        data_dir=root,
+    )
+
+
 @pytest.fixture(scope="session")
 def published(tmp_path_factory):
     """A folder with both formats, as archives and extracted."""

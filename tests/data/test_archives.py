@@ -1,7 +1,6 @@
 """Untrusted archives and pickles: read without extraction; no code is run, no link is followed."""
 
 import hashlib
-import io
 import os
 import pickle
 import tarfile
@@ -11,6 +10,7 @@ import pytest
 
 from dawnbench_tf.data import archives, cifar10
 from dawnbench_tf.refusals import Refusal
+from tests.data.image_files import conftest as small
 from tests.models.weights.test_files import Hostile
 
 
@@ -43,11 +43,7 @@ def test_garbage_is_refused(content):
 
 
 def tar(path, members, form="gz"):
-    with tarfile.open(path, f"w:{form}") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    path.write_bytes(small.tar(*members.items(), form=form))
     return path
 
 

@@ -9,6 +9,7 @@ import pytest
 from dawnbench_tf.data import cifar10, dataset
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
+from tests.data.conftest import store
 
 SMALL = Recipe(task="cifar10", model="resnet20_tf")
 
@@ -41,36 +42,16 @@ def test_every_published_form_is_read(published, batches, location):
 
 
 def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
-    import tensorflow as tf
-    import tensorflow_datasets as tfds
-
     names = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
     images = {  # 60 of 60,000: reading them all is TFDS's own matter
         split: np.concatenate([batches[name][0][::1000] for name in several])
         for split, several in names.items()
     }
-    datasets = {
-        split: tf.data.Dataset.from_tensor_slices(
-            {
-                "id": np.arange(len(flat)).astype("S"),
-                "image": flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1),
-                "label": np.arange(len(flat)) % 10,
-            }
-        )
+    pairs = {
+        split: (flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), np.arange(len(flat)) % 10)
         for split, flat in images.items()
     }
-    features = {
-        "id": tfds.features.Text(),
-        "image": tfds.features.Image(shape=(32, 32, 3)),
-        "label": tfds.features.ClassLabel(num_classes=10),
-    }
-    tfds.dataset_builders.store_as_tfds_dataset(
-        name="cifar10",
-        version="3.0.2",
-        features=tfds.features.FeaturesDict(features),
-        data_dir=tmp_path,
-        split_datasets=datasets,
-    )
+    store(tmp_path, "cifar10", "3.0.2", [*"0123456789"], pairs)
     splits = cifar10.load(SMALL, str(tmp_path))
     stored = splits.train.images()
     assert stored.shape == (50, 32, 32, 3) and stored.dtype == np.uint8

@@ -8,7 +8,6 @@ import io
 import json
 import pickle
 import random
-import tarfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run, run_entry
 from dawnbench_tf.studies import grid, grid_files, reports
+from tests.data.image_files.conftest import tar
 from tests.models.weights import test_berts as published
 from tests.studies import samples
 
@@ -293,11 +293,8 @@ def archives(home: Path) -> Kind:
     for form in ("gz", "xz", "bz2"):
         for names, kind in ((cifar10._PYTHON, "py"), (cifar10._BINARY, "bin")):
             path = folder / f"cifar-{kind}.tar.{form}"
-            with tarfile.open(path, f"w:{form}") as archive:  # type: ignore[call-overload]
-                for name in names:
-                    info = tarfile.TarInfo(f"folder/{name}")
-                    info.size = len(batches[name])
-                    archive.addfile(info, io.BytesIO(batches[name]))
+            members = ((f"folder/{name}", batches[name]) for name in names)
+            path.write_bytes(tar(*members, form=form))
             paths.append(path)
 
     def load(path):

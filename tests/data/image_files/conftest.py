@@ -41,10 +41,10 @@ def write_tree(root, flat=False):
 ARCHIVES = ("train.tar", "val.tar")
 
 
-def tar(*files):
-    """Returns the content of a tar archive with files (name, content)."""
+def tar(*files, form=""):
+    """Returns the content of a tar archive with files (name, content), compressed as `form`."""
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:") as archive:
+    with tarfile.open(fileobj=content, mode=f"w:{form}") as archive:
         for name, data in files:
             member = tarfile.TarInfo(name)
             member.size = len(data)

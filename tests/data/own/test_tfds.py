@@ -1,35 +1,21 @@
 """Data sets of TensorFlow Datasets by name: one that is stored here, so nothing is fetched."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
+from tests.data.conftest import store
 from tests.data.own import conftest as own
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """A folder of TensorFlow Datasets with the data set `colours`: PNGs of one size."""
-    import tensorflow_datasets as tfds
-
-    features = tfds.features.FeaturesDict(
-        {
-            "image": tfds.features.Image(shape=(16, 16, 3), encoding_format="png"),
-            "label": tfds.features.ClassLabel(names=list(own.CLASSES)),
-        }
-    )
     rows = {name: own.images(count, count) for name, count in (("train", 4), ("test", 2))}
-    datasets = {
-        name: tf.data.Dataset.from_tensor_slices({"image": x, "label": y.astype(np.int64)})
-        for name, (x, y) in rows.items()
-    }
     root = tmp_path_factory.mktemp("tfds")
-    tfds.dataset_builders.store_as_tfds_dataset(
-        name="colours", version="1.0.0", features=features, split_datasets=datasets, data_dir=root
-    )
+    store(root, "colours", "1.0.0", own.CLASSES, rows)
     return str(root), rows
 
 
