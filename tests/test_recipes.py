@@ -22,6 +22,8 @@ from dawnbench_tf.training import schedules
 from tests.stated_settings import RATES, STATED
 
 PUBLISHED = Path(__file__).parent / "fixtures/published"
+LATER = {"later_batch_sizes": (64, 32), "batch_size_epochs": (2, 4)}
+PROXY = {"proxy": "resnet8_v1_pad"}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,25 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
         ({"average_every": 5}, "--average_every=5: requires --average"),
         ({"test_views": "two"}, "--test_views=two: should be one of image, mirror, mirror_and"),
         ({"bucket_boundaries": (8,)}, "--bucket_boundaries=8: is for questions; digits has images"),
+        ({"later_batch_sizes": (64,)}, "--batch_size_epochs: should be 1 epochs, one for each"),
+        ({**LATER, "batch_size_epochs": (2, 2)}, "--batch_size_epochs=2,2: should increase"),
+        ({**LATER, "later_batch_sizes": (64, 2000)}, "--later_batch_sizes=2000: should be at"),
+        ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of an image"),
+        ({"crop_size": 33}, "--crop_size=33: should be at most the 32 pixels of an image"),
+        ({"crop_size": 24, "cutout": 25}, "--cutout=25: should be at most the 24 pixels of an im"),
+        ({"image_sizes": (16, 32)}, "--image_size_epochs: should be one fewer than the 2"),
+        ({"hardest": -1}, "--hardest=-1: should be at least 0"),
+        ({"hardest": 8, **PROXY}, "--hardest=8: is another selection than --proxy=resnet8_v1_pad"),
+        ({"proxy": "resnet8"}, "--proxy=resnet8: "),
+        ({"proxy": "bidaf"}, "--proxy=bidaf: takes questions, and digits has images"),
+        ({"proxy_share": 0.3}, "--proxy_share=0.3: requires --proxy"),
+        ({"proxy_every": 2}, "--proxy_every=2: requires --proxy"),
+        ({**PROXY, "optimizer": "adam"}, "--proxy=resnet8_v1_pad: is for --optimizer=sgd or lars"),
+        ({**PROXY, "proxy_share": 0.0}, "--proxy_share=0.0: should be over 0"),
+        ({"sgd_rate": 2.0}, "--sgd_rate=2.0: is for --optimizer=muon"),
+        ({"optimizer": "adam", "shift_rate": 2.0}, "--shift_rate=2.0: is for --optimizer=sgd, la"),
+        ({"optimizer": "muon", "kernel_norm_steps": (1,)}, "--kernel_norm_steps=1: should be 2 n"),
+        ({"whitening_bias_falls": True}, "--whitening_bias_falls=true: requires --whitening_bias"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_flag(change, line):
@@ -73,7 +94,7 @@ def test_a_value_of_any_type_is_taken_or_refused_in_a_line():
 
 def test_settings_for_images_are_refused_for_questions():
     values = {"flip": True, "drop_remainder": True, "zero_last_norm": True}
-    values |= {"label_smoothing": 0.1, "auxiliary_weight": 0.4}
+    values |= {"label_smoothing": 0.1, "auxiliary_weight": 0.4, "later_batch_sizes": (8,)}
     for name, value in {**values, "pad": 2}.items():
         images = "images of one size" if name == "pad" else "images"
         with pytest.raises(Refusal, match=f"^--{name}=.*: is for {images}; qa_mini has questions"):

@@ -1,12 +1,11 @@
-"""Training on the hardest examples of each batch: which ones, an interrupted run, refusals."""
+"""Training on the hardest examples of each batch: which ones, an interrupted run."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models, recipes
+from dawnbench_tf import models
 from dawnbench_tf.data import dataset
-from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, utilization
 from tests.training import interruption, test_phases
@@ -75,15 +74,3 @@ def test_a_step_counts_the_examples_that_it_trains_on():
     forward = utilization.forward_flops(models.build("resnet8_v1_pad"))
     assert utilization.step_flops(model, 32) == 3 * forward
     assert utilization.step_flops(model, 128) == 3 * forward * 48 / 128
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"hardest": -1}, "--hardest=-1: should be at least 0"),
-        ({"hardest": 8, "proxy": "resnet8_v1_pad"}, "--hardest=8: is another selection than --pro"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings, message):
-    with pytest.raises(Refusal, match=message):
-        recipes.get("digits/resnet8", **settings)

@@ -73,23 +73,6 @@ def test_a_network_whose_head_is_unknown_is_refused():
         muon.kernels(model, recipes.get("digits/resnet8", optimizer="muon"))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"sgd_rate": 2.0}, "--sgd_rate=2.0: is for --optimizer=muon"),
-        ({"name": "adam", "shift_rate": 2.0}, "--shift_rate=2.0: is for --optimizer=sgd, lars, m"),
-        ({"name": "muon", "kernel_norm_steps": (1,)}, "--kernel_norm_steps=1: should be 2 numbers"),
-        (
-            {"whitening_bias_falls": True},
-            "--whitening_bias_falls=true: requires --whitening_bias_e",
-        ),
-    ],
-)
-def test_settings_that_do_not_apply_are_refused(settings, message):
-    with pytest.raises(Refusal, match=message):
-        Optimizer(**settings)
-
-
 @pytest.mark.long
 def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(

@@ -10,7 +10,6 @@ from dawnbench_tf import recipes, run_folder
 from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipe.schedule import Phase
-from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import (
     fitting,
@@ -117,23 +116,6 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path):
     same_curve(finish(two), finish(alone), steps=4 + 8 + 2)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"later_batch_sizes": (64,)}, "batch_size_epochs.*1 epochs, one for each"),
-        ({"later_batch_sizes": (64, 32), "batch_size_epochs": (2, 2)}, "should increase"),
-        ({"later_batch_sizes": (2000,), "batch_size_epochs": (2,)}, "later_batch_sizes=2000"),
-        ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of an image"),
-        ({"crop_size": 33}, "--crop_size=33: should be at most the 32 pixels of an image"),
-        ({"crop_size": 24, "cutout": 25}, "--cutout=25: should be at most the 24 pixels of an"),
-        ({"image_sizes": (16, 32)}, "--image_size_epochs: should be one fewer than the 2"),
-    ],
-)
-def test_sizes_that_cannot_be_are_refused(changes, words):
-    with pytest.raises(Refusal, match=words):
-        recipes.get("digits/resnet8", **changes)
-
-
 def test_the_linear_scaling_rule_follows_the_batch_size():
     recipe = RECIPE.with_values(scale_learning_rate_from=64, learning_rate=0.1)
     rate = optimizers.build(recipe, [4, 2, 8]).learning_rate
@@ -142,11 +124,6 @@ def test_the_linear_scaling_rule_follows_the_batch_size():
     assert float(rate) == pytest.approx(0.2)
     rates = [0.2 * float(factor(step)) for step in (3, 4, 5, 6)]
     assert rates == pytest.approx([0.2, 0.4, 0.4, 0.1])
-
-
-def test_readers_have_one_batch_size():
-    with pytest.raises(Refusal, match="is for images"):
-        recipes.get("qa_mini/bidaf", later_batch_sizes=(8,), batch_size_epochs=(1,))
 
 
 def test_the_summary_has_every_change():

@@ -1,4 +1,4 @@
-"""Selection of examples by a proxy: which ones, an interrupted run, what is refused.
+"""Selection of examples by a proxy: which ones, an interrupted run.
 
 test_source_steps.py compares training steps with the author's code.
 """
@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, utilization
 from tests.training import interruption
@@ -78,19 +77,3 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
         "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
     )
     interruption.check_continued(train(recipe, output=tmp_path / "whole"), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"proxy": "resnet8"}, "--proxy=resnet8: "),
-        ({"proxy": "bidaf"}, "--proxy=bidaf: takes questions, and digits has images"),
-        ({"proxy_share": 0.3}, "--proxy_share=0.3: requires --proxy"),
-        ({"proxy_every": 2}, "--proxy_every=2: requires --proxy"),
-        ({"proxy": "resnet8_v1_pad", "optimizer": "adam"}, "--proxy=resnet8_v1_pad: is for --opt"),
-        ({"proxy": "resnet8_v1_pad", "proxy_share": 0.0}, "--proxy_share=0.0: should be over 0"),
-    ],
-)
-def test_settings_that_do_not_apply_are_refused(settings, message):
-    with pytest.raises(Refusal, match=message):
-        recipes.get("digits/resnet8", **settings)
