@@ -63,12 +63,12 @@ def test_nothing_is_extracted_however_a_member_is_named(tmp_path):
     assert [p.name for p in tmp_path.rglob("*")] == ["in", "x.tar.gz"]
 
 
-@pytest.mark.parametrize("keep", [0, 10, 200])
-def test_a_truncated_archive_is_refused(tmp_path, keep):
+def test_a_truncated_archive_is_refused(tmp_path):
     path = tar(tmp_path / "x.tar.gz", {"a": np.random.default_rng(0).bytes(10_000)})
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(Refusal, match="damaged or truncated"):
-        archives.read_members(path, ["a"])
+    for kept in (200, 10, 0):
+        path.write_bytes(path.read_bytes()[:kept])
+        with pytest.raises(Refusal, match="damaged or truncated"):
+            archives.read_members(path, ["a"])
 
 
 def test_a_member_too_large_to_be_the_published_file_is_not_read(tmp_path, monkeypatch):

@@ -111,15 +111,10 @@ def test_each_run_that_is_left_takes_as_long_as_the_mean_of_those_that_ended():
     assert plans.seconds_left(LEFT, ended, begun=[10.0]) == pytest.approx(20)
     assert plans.describe(LEFT, ended, 1) == "4 runs, 2 finished before; about 30 s, $0.30 left"
     assert plans.describe(LEFT, ended, 2) == "4 runs, 2 finished before; about 15 s, $0.30 left"
-
-
-def test_before_a_run_has_ended_nothing_is_known_of_what_is_left():
     assert plans.seconds_left(LEFT, {}) is None
     assert plans.describe(LEFT, {}, 1) == "4 runs, 0 finished before"
-
-
-def test_a_run_that_takes_too_long_takes_nothing_from_those_that_wait():
     ended = {LEFT[0].name: samples.outcome(seconds=50)}  # 100 s of its process
+    # One that takes longer takes nothing from those that wait.
     assert plans.seconds_left(LEFT, ended, begun=[900.0]) == pytest.approx(200)
 
 

@@ -117,7 +117,7 @@ def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, ca
     assert "checksum differs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("damage", ["flip", "state", "edited", "unlink"])
+@pytest.mark.parametrize("damage", ["flip", "edited", "unlink"])
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, capsys, damage):
     fit(saver(tmp_path), 0, 2)
     path = tmp_path / "checkpoint-2"
@@ -125,11 +125,9 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, capsys, damage):
     content, state = file.read_bytes(), path / "state.json"
     if damage == "flip":
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    if damage == "state":
-        state.write_text("{")
-    if damage == "edited":
+    elif damage == "edited":
         state.write_text(state.read_text().replace(f'"{METRIC}": 1', f'"{METRIC}": 99'))
-    if damage == "unlink":
+    else:
         file.unlink()
     keeper = saver(tmp_path)
     assert restore(keeper[1]) == 1 and len(keeper[1].timer.rows) == 1

@@ -320,24 +320,23 @@ def test_a_checksum_is_of_labels_pixels_and_texts():
     assert 0 <= fitting.checksum(questions.splits) != fitting.checksum(other) < 2**31
 
 
+SELECTED = {"proxy": "resnet8_v1_pad"}, {"hardest": 48}
+PROXY, HARDEST = (recipes.get("digits/resnet8", **changes) for changes in SELECTED)
+
+
 @pytest.mark.parametrize(
-    "name, options, line",
+    "recipe, options, line",
     [
         ("qa_mini/bidaf", {"strategy": "tpu"}, "bucket_boundaries=60,80: .* one length; 80 alone"),
         ("imagenette/resnet18", {"strategy": "tpu"}, "image_sizes=64,96: .* one size; 96 alone"),
         ("qa_mini/drqa", {"data_format": "NCHW"}, "data_format=NCHW: is a layout of images"),
+        (PROXY, {"strategy": "mirrored"}, "proxy=resnet8_v1_pad: is for --strategy=off or one_d"),
+        (HARDEST, {"strategy": "mirrored"}, "hardest=48: is for --strategy=off or one_device"),
     ],
 )
-def test_what_can_t_run_on_the_devices_is_refused(name, options, line):
+def test_what_can_t_run_on_the_devices_is_refused(recipe, options, line):
     with pytest.raises(Refusal, match=f"^--{line}"):
-        strategies.check(tf.distribute.get_strategy(), RunOptions(**options), recipes.get(name))
-
-
-@pytest.mark.parametrize(("name", "value"), [("proxy", "resnet8_v1_pad"), ("hardest", 48)])
-def test_examples_are_not_selected_on_several_devices(name, value):
-    recipe = recipes.get("digits/resnet8", **{name: value})
-    with pytest.raises(Refusal, match=f"--{name}={value}: is for --strategy=off or one_device"):
-        strategies.check(tf.distribute.get_strategy(), RunOptions(strategy="mirrored"), recipe)
+        strategies.check(tf.distribute.get_strategy(), RunOptions(**options), recipes.get(recipe))
 
 
 def test_workers_with_different_numbers_of_gpus_are_refused():
@@ -421,6 +420,9 @@ def test_this_machine_is_described():
     kilobytes = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1])
     assert here.hardware.endswith(f" / {kilobytes / 2**20:.0f} GB")
     assert re.fullmatch(r"[a-z0-9-]+", here.tag)
+    whole = strategies.machine_of(strategy, cpus=48)  # the process stays on fewer
+    if not tf.config.get_visible_devices("GPU"):
+        assert whole.hardware.startswith("48 CPU ") and whole.tag == "48cpu"
 
 
 def test_software_names_versions_and_revision_and_cuda_where_a_gpu_is():
@@ -430,12 +432,6 @@ def test_software_names_versions_and_revision_and_cuda_where_a_gpu_is():
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     if not head.returncode:
         assert software["gitRevision"].removesuffix("-dirty") == head.stdout.strip()
-
-
-def test_a_process_that_stays_on_fewer_cpus_states_those_of_the_machine():
-    here = strategies.machine_of(tf.distribute.get_strategy(), cpus=48)
-    if not tf.config.get_visible_devices("GPU"):
-        assert here.hardware.startswith("48 CPU ") and here.tag == "48cpu"
 
 
 def test_hardware_is_that_which_was_used(monkeypatch):
