@@ -37,19 +37,18 @@ def test_a_base_may_be_another_file_relative_to_the_file(write, tmp_path):
     assert (recipe.name, recipe.epochs, recipe.batch_size) == ("imagenette/small-one", 20, 8)
 
 
-@pytest.mark.parametrize("name", recipes.rows())
-def test_the_printed_file_reads_back_as_the_recipe(name, write, tmp_path):
-    text = recipe_files.to_toml(recipes.get(name), name)
-    write(text, f"{name.rpartition('/')[2]}.toml")
-    assert recipes.get(f"{name.rpartition('/')[2]}.toml").values() == recipes.get(name).values()
-    assert max(map(len, text.splitlines())) <= 100
-    # Its settings alone make the recipe, whichever the base.
-    task = recipes.get(name).task
-    base = next(row for row in recipes.rows() if row.startswith(task))
-    write(text.replace(f'base = "{name}"', f'base = "{base}"'))
-    read, row = recipes.get("my.toml").values(), recipes.get(name).values()
-    active = set(re.findall(r"^(\w+) =", text, re.MULTILINE)) - {"base"}
-    assert {key: read[key] for key in active} == {key: row[key] for key in active}
+def test_the_printed_file_reads_back_as_the_recipe(write):
+    for name, recipe in recipes.rows().items():
+        text, row = recipe_files.to_toml(recipe, name), recipe.values()
+        write(text, f"{name.rpartition('/')[2]}.toml")
+        assert recipes.get(f"{name.rpartition('/')[2]}.toml").values() == row, name
+        assert max(map(len, text.splitlines())) <= 100, name
+        # Its settings alone make the recipe, whichever the base.
+        base = next(other for other in recipes.rows() if other.startswith(recipe.task))
+        write(text.replace(f'base = "{name}"', f'base = "{base}"'))
+        read = recipes.get("my.toml").values()
+        active = set(re.findall(r"^(\w+) =", text, re.MULTILINE)) - {"base"}
+        assert {key: read[key] for key in active} == {key: row[key] for key in active}, name
 
 
 BASE = 'base = "digits/resnet8"\n'
@@ -78,7 +77,6 @@ BASE = 'base = "digits/resnet8"\n'
         (BASE + "[settings]\nepochs = {a = 1}", "my.toml: epochs={'a': 1}: should be a number"),
         (BASE + "[settings]\nmodel = 'bidaf'", "my.toml: model=bidaf: takes questions, and digits"),
         (BASE + "[settings]\ntest_image_size = 64", "my.toml: test_image_size=64: is for images"),
-        (BASE + "task = 'imagenete'", "my.toml: task=imagenete: did you mean imagenette?"),
         (f"{BASE}settings = {'[' * 50}{']' * 50}", "my.toml: can't be read (my.toml.settings"),
     ],
 )  # fmt: skip
