@@ -78,9 +78,7 @@ def _retyped(chosen, content):
     if not offsets:
         return content
     offset = chosen.choice(offsets)
-    ends = [
-        i for i in (content.find(mark, offset) for mark in (b",", b"\n", b"}", b"\t")) if i >= 0
-    ]
+    ends = [i for mark in (b",", b"\n", b"}", b"\t") if (i := content.find(mark, offset)) >= 0]
     return content[:offset] + chosen.choice(VALUES) + content[min(ends, default=len(content)) :]
 
 

@@ -95,9 +95,7 @@ def test_a_crash_and_a_divergence_are_results(tmp_path, template, monkeypatch):
     assert again["32/seed-1"].status == outcomes.REACHED and len(again) == 4
 
 
-def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
-    tmp_path, template, monkeypatch
-):
+def test_the_same_command_runs_what_was_refused(tmp_path, template, monkeypatch):
     monkeypatch.setenv("FAIL", "64/seed-0")
     monkeypatch.setenv("WHY", "train.py: x/run.json: can't be written (No space left on device)")
     with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command again"):
@@ -113,9 +111,7 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
 def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch, status):
     monkeypatch.setenv("FAIL", "64/seed-0")
     monkeypatch.setenv("WHY", status)
-    with pytest.raises(
-        Refusal, match=f"^64/seed-0: its process ended with {status}, but .* --wait"
-    ):
+    with pytest.raises(Refusal, match=f"^64/seed-0: its process ended with {status}, .* --wait"):
         carry_out(tmp_path / "s", template)
     assert not (tmp_path / "s/64/seed-0/outcome.json").exists()
 
@@ -209,9 +205,7 @@ def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, 
 
 def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
     claim(tmp_path / "a", samples.study())
-    with pytest.raises(
-        Refusal, match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf"
-    ):
+    with pytest.raises(Refusal, match="study sample with recipe=digits/resnet8, not cifar10/resn"):
         claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
     with pytest.raises(Refusal, match="holds study sample with 1 factors, not 0; name another"):
         claim(tmp_path / "a", samples.study(factors=()))
@@ -234,20 +228,18 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
 )
 def test_a_template_that_can_start_nothing_is_refused(template, expected):
     runner.check_template("env {command}")
-    with pytest.raises(
-        Refusal, match=re.escape(f"--launch={template}: ") + ".*" + re.escape(expected)
-    ):
+    with pytest.raises(Refusal, match=re.escape(expected)) as refused:
         runner.check_template(template)
+    assert str(refused.value).startswith(f"--launch={template}: ")
 
 
-EVERY_SIGN = (
-    "".join(map(chr, range(33, 127))) + " $(touch X)`touch X`;touch X|touch X&&{slot}{name}"
-)
+EVERY_SIGN = "".join(map(chr, range(33, 127))) + " $(touch X)`touch X`;touch X&touch X{slot}{name}"
 
 
-@pytest.mark.parametrize(
-    "shell", ["env {command}", "sh -c {quoted}", "sh -c '\"$@\"' sh {command}"]
-)
+SHELLS = ["env {command}", "sh -c {quoted}", "sh -c '\"$@\"' sh {command}"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, monkeypatch, shell):
     settings = {"author": EVERY_SIGN, "data_dir": EVERY_SIGN, "hardware": "{quoted}{command}$(id)"}
     level = Level("$(touch X)`touch X`; {quoted} {slot} & touch X", {"batch_size": 32})

@@ -31,9 +31,8 @@ def ahead(knots, values):
 def building(side, small):
     """Returns a context in which networks are built for small images, with other arguments."""
     build, own = networks.build, {**small, "input_shape": (side, side, 3)}
-    return mock.patch.object(
-        networks, "build", lambda variant, args, *classes: build(variant, args | own, *classes)
-    )
+    smaller = lambda variant, args, *classes: build(variant, args | own, *classes)  # noqa: E731
+    return mock.patch.object(networks, "build", smaller)
 
 
 def batches(count, size, side):
@@ -61,9 +60,8 @@ def in_our_order(names):
 
 def arrays(recorded, moment):
     """Returns a network's recorded arrays by kind, in the order of their layers."""
-    own = {
-        name.partition(" ")[2]: value for name, value in recorded.items() if name.startswith(moment)
-    }
+    pairs = (name.partition(" ") for name in recorded)
+    own = {name: recorded[f"{when} {name}"] for when, _, name in pairs if when == moment}
     own = {name: own[name] for name in in_our_order(own)}
     convs = []
     for name, value in own.items():

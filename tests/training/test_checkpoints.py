@@ -192,9 +192,7 @@ def test_rows_are_not_written_through_a_link(tmp_path):
     ("moment", "step", "checkpoint", "rows"),
     [("on_batch_end", 9, 2, 0), ("on_epoch_end", 12, 3, 1)],
 )
-def test_a_run_that_another_callback_ends_has_its_whole_epochs_and_rows(
-    tmp_path, moment, step, checkpoint, rows
-):
+def test_a_run_that_a_callback_ends_is_saved(tmp_path, moment, step, checkpoint, rows):
     model, keeper = saver(tmp_path)
     keeper.timer.every, keeper.timer.last_step = 5, 100
 

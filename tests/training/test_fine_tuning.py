@@ -71,12 +71,11 @@ def test_frozen_parts_stay_bit_by_bit_and_infer(weights):
     np.testing.assert_array_equal(first(images, training=True), first(images, training=False))
 
 
-OTHERS = ("adamw", "rmsprop", "adamax", "adadelta")
+NAMES = ("adamw", "rmsprop", "adamax", "adadelta")
+OTHERS = [pytest.param(name, marks=pytest.mark.long) for name in NAMES]
 
 
-@pytest.mark.parametrize(
-    "name", ["sgd", "adam", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
-)
+@pytest.mark.parametrize("name", ["sgd", "adam", *OTHERS])
 def test_each_part_moves_as_far_as_its_multiplier_says(weights, name):
     """One step of the same gradients, with and without multipliers."""
     changes = {"optimizer": name, "weight_decay": 0.01, "rate_in_velocity": False}

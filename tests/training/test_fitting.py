@@ -45,6 +45,13 @@ def test_whitening_takes_the_statistics_of_the_data(data_format):
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 0.01
 
 
+def count_traces(model):
+    """Returns the batches for which a model's step is traced from now on."""
+    step, traces = model.train_step, []
+    model.train_step = lambda batch: traces.append(batch) or step(batch)
+    return traces
+
+
 def test_several_steps_are_traced_once_and_are_those_of_keras_s_loop():
     """7 steps in calls of 3: the first call of ours has one, the last what is left."""
     recipe = recipes.get("digits/resnet8", train_examples=28, batch_size=4, image_sizes=(8,))
@@ -53,18 +60,15 @@ def test_several_steps_are_traced_once_and_are_those_of_keras_s_loop():
         data = dataset.open(recipe)
         model = fitting.build(data)
         model.steps_per_execution = 3
-        step, traces = model.train_step, []
-        model.train_step = lambda batch, step=step, traces=traces: (
-            traces.append(batch) or step(batch)
-        )
+        traces = count_traces(model)
         timer, sizes = TimeToAccuracy(1, "f1", evaluate=lambda: {"f1": 0}), []
         if not own:
             del model.make_train_function  # leaves tf-keras's own
-        spy = tf.keras.callbacks.LambdaCallback(
-            on_batch_begin=lambda batch, logs, model=model, sizes=sizes: sizes.append(
-                int(model._steps_per_execution)
-            )
-        )
+
+        def note(batch, logs, model=model, sizes=sizes):
+            sizes.append(int(model._steps_per_execution))
+
+        spy = tf.keras.callbacks.LambdaCallback(on_batch_begin=note)
         callbacks = [timer, fitting.Calls(timer)] * own + [spy]
         model.fit(data.training_batches(), steps_per_epoch=7, verbose=0, callbacks=callbacks)
         assert sizes == ([1, 2, 3, 1] if own else [3, 3, 1])
@@ -167,11 +171,9 @@ def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
         optimizer = tf.keras.optimizers.SGD(0.1)
         model.compile(optimizer, "mse", jit_compile=own, steps_per_execution=11 if own else 1)
         optimizer.build(model.trainable_variables)
-        timer, traces = TimeToAccuracy(1, "f1", evaluate=lambda: {"f1": 0}), []
+        timer = TimeToAccuracy(1, "f1", evaluate=lambda: {"f1": 0})
         if own:
-            model.train_step = lambda batch, step=model.train_step, traces=traces: (
-                traces.append(batch) or step(batch)
-            )
+            traces = count_traces(model)
             model.make_train_function = partial(fitting._make_train_function, model, Waits())
             model.fit(batches, verbose=0, callbacks=[timer, fitting.Calls(timer)])
             assert len(traces) == 1 and int(model._train_counter) == timer.step == 13
@@ -192,9 +194,8 @@ def test_a_batch_that_ghost_groups_do_not_divide_is_refused_with_the_flag():
 
 def test_an_error_of_the_user_s_own_code_is_no_fault_of_the_run_s_folder_or_workers(tmp_path):
     def meets(error):
-        with fitting.refusing(
-            recipes.get("digits/resnet8"), tf.distribute.get_strategy(), tmp_path
-        ):
+        strategy = tf.distribute.get_strategy()
+        with fitting.refusing(recipes.get("digits/resnet8"), strategy, tmp_path):
             raise error
 
     for error in (

@@ -44,10 +44,8 @@ def test_weight_decay_is_halved_and_over_the_weights_that_the_recipe_names():
 
 
 def test_a_bias_of_two_axes_is_no_kernel():
-    bias, kernel = (
-        tf.Variable(tf.zeros([2, 6]), name=f"gru/{name}") for name in ("bias", "kernel")
-    )
-    assert [losses.decays(weight, Recipe()) for weight in (bias, kernel)] == [False, True]
+    weights = [tf.Variable(tf.zeros([2, 6]), name=f"gru/{name}") for name in ("bias", "kernel")]
+    assert [losses.decays(weight, Recipe()) for weight in weights] == [False, True]
 
 
 def test_balanced_class_weights_are_scikit_learn_s():

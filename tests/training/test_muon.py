@@ -75,9 +75,8 @@ def test_a_network_whose_head_is_unknown_is_refused():
 
 @pytest.mark.long
 def test_a_run_goes_on_where_it_ended(tmp_path):
-    recipe = recipes.get(
-        "digits/resnet8", threshold=100, epochs=3, train_examples=256, precision="float64"
-    ).with_values(**SETTINGS)
+    short = {"threshold": 100, "epochs": 3, "train_examples": 256, "precision": "float64"}
+    recipe = recipes.get("digits/resnet8", **short).with_values(**SETTINGS)
     interruption.check_continued(train(recipe, output=tmp_path / "whole"), tmp_path)
 
 

@@ -63,9 +63,8 @@ def test_lars_is_that_of_its_paper(nesterov):
     model.build((None, 3))
     model.layers[0].bias.assign(rng.normal(size=4))
     model.layers[1].kernel.assign(np.zeros((4, 2)))  # without a norm: the plain rate
-    optimizer = Optimizer(
-        name="lars", learning_rate=3.0, trust=trust, nesterov=nesterov, weight_decay=decay
-    )
+    own = {"learning_rate": 3.0, "trust": trust, "nesterov": nesterov, "weight_decay": decay}
+    optimizer = Optimizer(name="lars", **own)
     recipe = Recipe(epochs=4, optimizer=optimizer, schedule=Schedule(form="quadratic"))
     losses.add_weight_decay(model, recipe)
     assert not model.losses
@@ -74,9 +73,8 @@ def test_lars_is_that_of_its_paper(nesterov):
     momenta = [np.zeros(w.shape) for w in wanted]
     for step in range(10):
         gradients = [rng.normal(size=w.shape) for w in wanted]
-        ours.apply_gradients(
-            zip([tf.constant(g, tf.float32) for g in gradients], weights, strict=True)
-        )
+        tensors = [tf.constant(g, tf.float32) for g in gradients]
+        ours.apply_gradients(zip(tensors, weights, strict=True))
         for w, g, v, weight in zip(wanted, gradients, momenta, weights, strict=True):
             rate = 3.0 * (1 - step / 12) ** 2
             if w.ndim > 1:
@@ -143,13 +141,11 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
 
 def test_rmsprop_is_tensorflow_1_s():
     """The mean square starts at 1, epsilon is inside the root."""
-    recipe = Recipe(
-        optimizer=Optimizer(name="rmsprop", learning_rate=0.3, momentum=0.9, epsilon=0.01)
-    )
+    own = Optimizer(name="rmsprop", learning_rate=0.3, momentum=0.9, epsilon=0.01)
     rng = np.random.default_rng(0)
     start = rng.normal(size=5).astype("f")
     ours, theirs = tf.Variable(start), tf.Variable(start)
-    optimizer = optimizers.build(recipe, [10])
+    optimizer = optimizers.build(Recipe(optimizer=own), [10])
     source = tf.compat.v1.train.RMSPropOptimizer(0.3, 0.9, momentum=0.9, epsilon=0.01)
     for _ in range(6):
         gradient = tf.constant(rng.normal(size=5).astype("f"))
@@ -160,19 +156,16 @@ def test_rmsprop_is_tensorflow_1_s():
 
 def test_adamax_and_clipping_are_their_papers_formulas():
     """Kingma & Ba 2015, algorithm 2; Pascanu et al. 2013: gradients scaled to one norm over all."""
-    recipe = Recipe(
-        optimizer=Optimizer(name="adamax", learning_rate=0.02, clip_norm=1.5, epsilon=1e-8)
-    )
+    own = Optimizer(name="adamax", learning_rate=0.02, clip_norm=1.5, epsilon=1e-8)
     rng = np.random.default_rng(0)
     wanted = [rng.normal(size=shape) for shape in ((3, 2), (4,))]
     weights = [tf.Variable(value.astype("f")) for value in wanted]
     moments, greatest = ([np.zeros_like(value) for value in wanted] for _ in range(2))
-    optimizer = optimizers.build(recipe, [10])
+    optimizer = optimizers.build(Recipe(optimizer=own), [10])
     for step in range(1, 7):
         gradients = [rng.normal(0, step / 3, value.shape) for value in wanted]
-        optimizer.apply_gradients(
-            zip([tf.constant(g.astype("f")) for g in gradients], weights, strict=True)
-        )
+        tensors = [tf.constant(g.astype("f")) for g in gradients]
+        optimizer.apply_gradients(zip(tensors, weights, strict=True))
         norm = np.sqrt(sum((g**2).sum() for g in gradients))
         for i, gradient in enumerate(gradients):
             gradient = gradient * min(1, 1.5 / norm)

@@ -138,10 +138,9 @@ def test_the_summary_has_every_change():
 
 
 def test_images_of_one_size_grow_within_a_run(tmp_path):
-    sizes = {"image_sizes": (16, 24, 32), "image_size_epochs": (1, 2)}
-    recipe = recipes.get(
-        "digits/resnet8", threshold=100, epochs=3, train_examples=256, batch_size=64, **sizes
-    ).with_values(eval_from=2)
+    sizes = {"image_sizes": (16, 24, 32), "image_size_epochs": (1, 2), "batch_size": 64}
+    short = {"threshold": 100, "epochs": 3, "train_examples": 256}
+    recipe = recipes.get("digits/resnet8", **short, **sizes).with_values(eval_from=2)
     data = dataset.open(recipe)
     assert recipe.phases() == [Phase(0, 1, 64), Phase(1, 2, 64), Phase(2, 3, 64)]
     whole = dataset.open(recipe.with_values(image_sizes=(), image_size_epochs=()))
@@ -158,9 +157,7 @@ def test_images_of_one_size_grow_within_a_run(tmp_path):
 
 
 @pytest.mark.long
-def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_weight(
-    tmp_path, monkeypatch
-):
+def test_freezing_the_whitening_s_bias_changes_no_weight(tmp_path, monkeypatch):
     """Its rate is 0 from one and a half epochs on; so its layer is frozen from the third epoch."""
     settings = {"threshold": 100, "epochs": 3, "train_examples": 48, "batch_size": 16}
     settings |= {"precision": "float64", "whitening_bias_epochs": 1.5, "rate_in_velocity": False}

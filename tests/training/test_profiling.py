@@ -85,9 +85,8 @@ def test_a_gpu_s_kernels_are_summed_by_operation_and_its_busy_time_is_a_union(tm
         for operation, kernel, begin, duration in events:
             key = len(plane.event_metadata) + 1
             plane.event_metadata[key].name = kernel
-            event = line.events.add(
-                metadata_id=key, offset_ps=begin * 10**9, duration_ps=duration * 10**9
-            )
+            moments = {"offset_ps": begin * 10**9, "duration_ps": duration * 10**9}
+            event = line.events.add(metadata_id=key, **moments)
             event.stats.add(metadata_id=1, str_value=operation)
     (tmp_path / "a.xplane.pb").write_bytes(space.SerializeToString())
     profile = profiling.read(tmp_path, steps=2, seconds=0.02)

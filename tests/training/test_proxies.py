@@ -27,9 +27,8 @@ def test_the_examples_of_largest_loss_are_trained_on_and_every_third_step_trains
         before = [weight.numpy() for weight in proxy.network.trainable_variables]
         logits = proxy.network(images, training=True)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy()
-        chosen, classes = proxy.select(
-            tf.constant(images), tf.constant(labels), tf.constant(step, tf.int64)
-        )
+        batch = tf.constant(images), tf.constant(labels)
+        chosen, classes = proxy.select(*batch, tf.constant(step, tf.int64))
         hardest = np.argsort(losses)[-16:]
         order = np.argsort(chosen.numpy()[:, 0, 0, 0])
         expected = hardest[np.argsort(images[hardest, 0, 0, 0])]
@@ -44,9 +43,8 @@ def test_the_examples_of_largest_loss_are_trained_on_and_every_third_step_trains
 def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
     recipe = recipes.get("cifar10/airbench96_faster", synthetic="decoded")
     model = fitting.build(dataset.open(recipe))
-    own, small = (
-        utilization.forward_flops(models.build(n)) for n in ("airbench96", "airbench96_proxy")
-    )
+    networks = (models.build(name) for name in ("airbench96", "airbench96_proxy"))
+    own, small = map(utilization.forward_flops, networks)
     # Half of the examples forward and backward; all through the proxy, in 1 of 4 steps also back.
     assert utilization.step_flops(model, 1024) == 3 * own / 2 + small + 2 * small / 4
     steps = 45 * (50_000 // 1024)
@@ -73,7 +71,6 @@ def test_a_step_trains_model_and_proxy(settings):
 
 @pytest.mark.long
 def test_a_run_goes_on_where_it_ended(tmp_path):
-    recipe = recipes.get(
-        "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
-    )
+    short = {"threshold": 100, "epochs": 3, "precision": "float64", "momentum": 0.5}
+    recipe = recipes.get("digits/resnet8", **SETTINGS, **short)
     interruption.check_continued(train(recipe, output=tmp_path / "whole"), tmp_path)

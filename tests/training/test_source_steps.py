@@ -160,9 +160,7 @@ def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():
     sizes = [recipe.in_epoch(epoch).batch_size for epoch in range(7)]
     by_step = [size for size in sizes for _ in range(80 // size)]
     batches = zip(by_step, source_steps.batches(STEPS, 16, 64), strict=True)
-    examples = [
-        (images[:size].astype(np.float32), labels[:size]) for size, (images, labels) in batches
-    ]
+    examples = [(x[:size].astype(np.float32), y[:size]) for size, (x, y) in batches]
     train(model, recipe, [80 // size for size in sizes], examples)
     check(model, recipe, recorded, 16, 64)
 

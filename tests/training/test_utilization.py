@@ -193,9 +193,7 @@ def test_energy_of_gpus_is_nvml_s_where_it_is_installed(monkeypatch, tmp_path):
         (None, None, ("A100 in MIG mode",), None),
     ],
 )
-def test_energy_is_that_of_the_gpus_that_cuda_shows(
-    monkeypatch, tmp_path, visible, order, names, joules
-):
+def test_energy_is_of_the_gpus_shown(monkeypatch, tmp_path, visible, order, names, joules):
     nvml(monkeypatch, [[0, 1_000], [0, 2_000], [0, 3_000]], names)
     for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("CUDA_DEVICE_ORDER", order)):
         if value:

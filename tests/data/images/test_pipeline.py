@@ -100,13 +100,11 @@ def test_mixup_takes_the_mean_of_two_images_of_a_batch_and_of_their_labels():
     plain = replace(EVERYTHING, data=Images(mixup=0))
     mixed = replace(EVERYTHING, data=Images(mixup=0.4))
     shares = []
-    for (images, labels), (mixtures, probabilities) in zip(
-        train(recipe=plain, splits=TEN), train(recipe=mixed, splits=TEN), strict=True
-    ):
+    both = (train(recipe=recipe, splits=TEN) for recipe in (plain, mixed))
+    for (images, labels), (mixtures, probabilities) in zip(*both, strict=True):
         partners = []
-        for image, label, mixture, probability in zip(
-            images, labels, mixtures, probabilities, strict=True
-        ):
+        rows = zip(images, labels, mixtures, probabilities, strict=True)
+        for image, label, mixture, probability in rows:
             share = probability[label] if probability[label] < 1 else None
             np.testing.assert_allclose(probability.sum(), 1, rtol=1e-6)
             if not share:

@@ -30,9 +30,7 @@ def test_ratios_are_those_of_the_pixels(splits):
 
 
 @pytest.mark.parametrize(("workers", "batch_size"), [(1, 2), (2, 2), (3, 3)])
-def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(
-    splits, workers, batch_size, monkeypatch
-):
+def test_each_image_comes_once_in_its_batch_s_shape(splits, workers, batch_size, monkeypatch):
     monkeypatch.setattr(tested, "RECTANGLES", 2)  # a third image completes the batch of three
     by_worker = []
     for index in range(workers):
