@@ -55,7 +55,7 @@ def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=
 
 
 def write(folder, study, make_outcome):
-    """Writes a study's folder with the outcome `make_outcome(planned)` of each planned run."""
+    """Writes a study's folder with an outcome `make_outcome(planned)` of each run; returns it."""
     from dawnbench_tf.studies import grid, store
 
     with store.claimed(folder, study):
@@ -64,6 +64,7 @@ def write(folder, study, make_outcome):
         (folder / planned.name).mkdir(parents=True)
         outcome = make_outcome(planned)._replace(settings=dict(planned.settings))
         outcomes.write(folder / planned.name, outcome)
+    return folder
 
 
 def launcher(home):

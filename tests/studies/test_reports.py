@@ -25,8 +25,12 @@ def make_outcome(planned, **facts):
 
 @pytest.fixture
 def folder(tmp_path):
-    samples.write(tmp_path / "a", samples.study(), make_outcome)
-    return tmp_path / "a"
+    return samples.write(tmp_path / "a", samples.study(), make_outcome)
+
+
+def sentences(folder, outcome, **study):
+    samples.write(folder, samples.study(**{"trials": 5, **study}), outcome)
+    return " ".join(findings.sentences(reports.load(folder)))
 
 
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
@@ -39,8 +43,8 @@ def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
 
 
 def test_five_runs_of_each_are_ranked(tmp_path):
-    samples.write(tmp_path / "a", samples.study(trials=5), make_outcome)
-    text = reports.format_text(reports.load(tmp_path / "a"))
+    results = reports.load(samples.write(tmp_path / "a", samples.study(trials=5), make_outcome))
+    text = reports.format_text(results)
     assert "The shortest median to top1Accuracy 98 is that of batch size 64: 13.0 s, 1.69" in text
     assert "the difference is not significant" in text
     assert "takes less time than one of batch size 32 with probability 0.80" in text
@@ -52,8 +56,7 @@ def test_crashed_runs_are_no_misses(tmp_path):
         status = outcomes.CRASHED if crashes else outcomes.REACHED
         return samples.outcome(run.labels, run.seed, 10.0 + run.seed, status)
 
-    samples.write(tmp_path / "a", samples.study(trials=5), outcome)
-    results = reports.load(tmp_path / "a")
+    results = reports.load(samples.write(tmp_path / "a", samples.study(trials=5), outcome))
     text = " ".join(reports.format_text(results).split())
     assert "that of batch size 32: 12.0 s." in text and "not significant" not in text
     assert "leave the median unknown with: batch size 64." in text
@@ -64,8 +67,7 @@ def test_crashed_runs_are_no_misses(tmp_path):
     assert cells[headings.index("median time")] == "unknown"
     assert not {"nan", "inf"} & set(cells)
     assert reports.values(results)["summaries"][1]["median_seconds"] is None
-    samples.write(tmp_path / "b", samples.study(factors=(), trials=5), lambda run: outcome(run))
-    spread = " ".join(findings.sentences(reports.load(tmp_path / "b")))
+    spread = sentences(tmp_path / "b", outcome, factors=())
     assert "3 of 5 runs reach top1Accuracy 98 (95 %: 44% to 100% of runs would, by tho" in spread
 
 
@@ -77,9 +79,8 @@ def test_the_best_of_several_settings_is_held_to_a_stricter_level(tmp_path):
             seconds = 10 + run.seed - (3.5 if run.labels == ("64",) else 0)
             return samples.outcome(run.labels, run.seed, seconds)
 
-        study = samples.study(factors=(Factor("batch size", levels[:count]),), trials=5)
-        samples.write(tmp_path / str(count), study, outcome)
-        return " ".join(findings.sentences(reports.load(tmp_path / str(count))))
+        factors = (Factor("batch size", levels[:count]),)
+        return sentences(tmp_path / str(count), outcome, factors=factors)
 
     for count, words in ((2, ""), (7, "; the difference is not significant for the best of 6")):
         pair = r"\. A run of batch size 64 takes less .* probability 0\.96, p = 0\.016\."
@@ -158,10 +159,10 @@ def test_the_cumulative_factors_are_those_of_figure_3():
 
 
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
-    samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
+    five = samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
     slow = lambda run: samples.outcome(run.labels, run.seed, 100.0 + run.seed)  # noqa: E731
-    samples.write(tmp_path / "b", samples.study(name="other", trials=5), slow)
-    ours, theirs = reports.load(tmp_path / "five"), reports.load(tmp_path / "b")
+    other = samples.write(tmp_path / "b", samples.study(name="other", trials=5), slow)
+    ours, theirs = reports.load(five), reports.load(other)
     few = reports.compare_studies(reports.load(folder), theirs, ("sample", "other"))
     assert few[0].endswith("other 102.0 s (5 of 5 runs). " + findings.TOO_FEW + ".")
     first, second = reports.compare_studies(ours, theirs, ("sample", "other"))
@@ -202,8 +203,7 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
 
         folder = tmp_path / f"{len(misses)}-{trials}"
         study = samples.study(factors=factors, figure="factors", trials=trials)
-        samples.write(folder, study, outcome)
-        return reports.format_text(reports.load(folder))
+        return reports.format_text(reports.load(samples.write(folder, study, outcome)))
 
     assert "all together 1.00. Alone no more than half reach it: A." in text([("A", "-")])
     product = "1.00 (A) x 1.00 (B) = 1.00; all together 1.00; an interval needs five runs"
@@ -226,11 +226,6 @@ def test_the_baseline_is_the_plan_s_first_setting_whichever_run_ended_first(tmp_
         with pytest.raises(Refusal, match="no run of 32 has ended yet"):
             reports.load(tmp_path / name)
     assert len(grid.plan(store.read(tmp_path / "b"))) == 6
-
-
-def sentences(folder, outcome, **study):
-    samples.write(folder, samples.study(**{"trials": 5, **study}), outcome)
-    return " ".join(findings.sentences(reports.load(folder)))
 
 
 def hit(planned, epochs, pace, **facts):

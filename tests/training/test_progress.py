@@ -31,12 +31,9 @@ def test_the_best_is_told_where_it_is_not_the_last():
         assert f"top1Accuracy {text} of {threshold}" in progress.format_line(tta, 30)  # a miss
 
 
-def test_80_columns_show_score_time_and_loss():
+def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for():
     for scores, text in (([96.0], "loss 0.500"), ([97.0, 96.0], "2:03:20 left")):
         assert text in progress.format_line(timer(*scores), 100, left=7400, epoch_left=3)[:76]
-
-
-def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for():
     whole = progress.format_line(timer(97.0, 38.4), 30, left=39.0, epoch_left=3)
     part = terminal.fitted(whole, Terminal())
     assert len(whole) > 80 >= len(part) and whole.startswith(f"{part}  ")
