@@ -21,6 +21,7 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.tta import TimeToAccuracy, _reaches, compare
+from tests.test_clock import Seconds
 
 pytestmark = pytest.mark.both_kerases
 
@@ -143,13 +144,6 @@ def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
     assert lines == [0, 2, 3, 4]  # a header and the rows so far, on disk before the next
     assert (rows := rows_of(log)) == timer.rows
     assert [row["hours"] for row in rows] == sorted(row["hours"] for row in rows)
-
-
-class Seconds:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 def test_evaluation_is_off_the_clock_and_training_on_it():
