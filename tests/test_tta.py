@@ -89,48 +89,22 @@ def test_less_can_be_more():
 
 
 @pytest.mark.parametrize(
-    ("every", "steps_per_execution", "epochs"),
+    ("arguments", "steps_per_execution", "epochs"),
     [
-        (2, 1, [2, 4, 5]),  # the end is measured too
-        (0.5, 1, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]),
-        (0.25, 2, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]),  # at the end of an execution
-        (1.5, 1, [1.5, 3, 4.5, 5]),
-        (1, 3, [1, 2, 3, 4, 5]),
+        ({"every": 2}, 1, [2, 4, 5]),  # the end is measured too
+        ({"every": 0.25}, 2, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]),  # where an execution ends
+        ({"every": 1.5}, 1, [1.5, 3, 4.5, 5]),
+        ({"every": 1}, 3, [1, 2, 3, 4, 5]),
+        ({"every": 0.5, "first": 4}, 1, [4, 4.5, 5]),
+        ({"every": 0.5, "first": 3.7}, 1, [4, 4.5, 5]),
     ],
 )
-def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
+def test_rows_come_at_the_cadence_and_from_the_first_evaluation_on(
+    arguments, steps_per_execution, epochs
+):
     network = model(steps_per_execution=steps_per_execution)
-    timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every)
-    assert [row["epoch"] for row in fit(timer, network=network).rows] == epochs
-
-
-@pytest.mark.parametrize(
-    ("every", "first", "epochs"),
-    [
-        (1, 3, [3, 4, 5]),
-        (2, 3, [4, 5]),
-        (0.5, 4, [4, 4.5, 5]),
-        (0.5, 3.7, [4, 4.5, 5]),
-        (1, 9, [5]),
-    ],
-)
-def test_nothing_is_evaluated_before_the_first_evaluation(every, first, epochs):
-    timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every, first=first)
-    assert [row["epoch"] for row in fit(timer).rows] == epochs
-
-
-def test_an_epoch_of_unknown_length_counts_as_one():
-    batches = tf.data.Dataset.from_generator(
-        lambda: iter([(np.ones((2, 1)), np.ones((2, 1)))] * 3),
-        output_signature=(tf.TensorSpec((2, 1)), tf.TensorSpec((2, 1))),
-    )
-    timer = TimeToAccuracy(2, "top1", evaluate=sequence(0, 1))
-    network = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    network.compile("sgd", "mse")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras's, that the data ran out: so it learns their length
-        network.fit(batches, epochs=2, verbose=0, callbacks=[timer])
-    assert [row["epoch"] for row in timer.rows] == [1, 2] and timer.step == 6
+    timer = fit(endless_scores(**arguments), network=network)
+    assert [row["epoch"] for row in timer.rows] == epochs
 
 
 def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
@@ -434,6 +408,7 @@ def test_what_callbacks_do_between_epochs_is_off_the_clock(first, has_length):
     parts = timer.clock.parts()
     assert parts["compile"] + parts["train"] == 3 * 4 * 3
     assert [row["hours"] * 3600 for row in timer.rows] == pytest.approx([12, 24, 36])
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 3] and timer.step == 3 * 4
     assert sum(parts.values()) == seconds.now >= 36 + 3 * 2000
 
 
