@@ -39,10 +39,7 @@ PROXY = {"proxy": "resnet8_v1_pad"}
         ({"threshold": 0}, "--threshold=0: top1Accuracy should be over 0, at most 100"),
         ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, lars, muon, rmsprop"),
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should increase"),
-        (
-            {"schedule_epochs": (1,)},
-            "--schedule=linear: takes a factor for each of schedule_epochs; found 1",
-        ),
+        ({"schedule_epochs": (1,)}, "--schedule=linear: takes a factor for each of schedule_epo"),
         ({"standardize": "channel"}, "--standardize=channel: requires three numbers in"),
         ({"lookahead": True}, "--lookahead=true: requires --average"),
         ({"average_every": 5}, "--average_every=5: requires --average"),
@@ -254,25 +251,21 @@ def test_the_table_has_every_recipe_and_its_evidence():
     assert "published: 94.02 after 10.0457 h, 1 K80" in table
 
 
-@pytest.mark.parametrize("name", STATED)
-def test_settings_equal_the_source_s(name):
-    recipe = recipes.get(name)
-    assert recipe.values() | STATED[name] == recipe.values()
+def test_settings_of_every_benchmark_recipe_equal_the_source_s():
+    rows = {name: row for name, row in recipes.rows().items() if row.task_row.benchmark}
+    assert rows.keys() == STATED.keys()
+    for name, row in rows.items():
+        assert row.values() | STATED[name] == row.values(), name
 
 
-def test_every_benchmark_recipe_is_compared_with_its_source():
-    rows = recipes.rows().values()
-    assert {row.name for row in rows if row.task_row.benchmark} == set(STATED)
-
-
-@pytest.mark.parametrize("name", RATES)
-def test_learning_rates_equal_the_source_s(name):
-    recipe = recipes.get(name)
-    factor = schedules.factor(recipe, [391])
-    scale = recipe.batch_size / (recipe.optimizer.scale_learning_rate_from or recipe.batch_size)
-    for epoch, rate in RATES[name].items():
-        scaled = recipe.optimizer.learning_rate * scale * float(factor(epoch * 391))
-        assert scaled == pytest.approx(rate, abs=1e-6)
+def test_learning_rates_equal_the_source_s():
+    for name, rates in RATES.items():
+        recipe = recipes.get(name)
+        factor = schedules.factor(recipe, [391])
+        scale = recipe.batch_size / (recipe.optimizer.scale_learning_rate_from or recipe.batch_size)
+        for epoch, rate in rates.items():
+            scaled = recipe.optimizer.learning_rate * scale * float(factor(epoch * 391))
+            assert scaled == pytest.approx(rate, abs=1e-6), (name, epoch)
 
 
 @pytest.mark.parametrize(
@@ -340,44 +333,23 @@ def test_two_points_on_one_step_make_a_jump():
         assert {step: round(float(factor(step)), 6) for step in expected} == expected
 
 
+HEAD = {"auxiliary_weight": 0.4}
+
+
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
-        (
-            "digits/resnet8",
-            {"zero_last_norm": True},
-            "--zero_last_norm=true: resnet8_v1_pad has none; ResNets for ImageNet have",
-        ),
-        (
-            "digits/resnet8",
-            {"auxiliary_weight": 0.4},
-            "--auxiliary_weight=0.4: resnet8_v1_pad has none; AmoebaNets have",
-        ),
-        (
-            "digits/resnet8",
-            {"model": "amoebanet_d", "auxiliary_weight": 0.4},
-            "--model=amoebanet_d: sees images of 80 pixels at least; digits has 32",
-        ),
-        (
-            "imagenet/resnet50d",
-            {"image_sizes": (16,)},
-            "--image_sizes=16: resnet50d sees images of 32 pixels at least",
-        ),
-        (
-            "imagenet/amoebanet_d",
-            {"test_image_size": 64},
-            "--test_image_size=64: amoebanet_d sees images of 80 pixels at least",
-        ),
-        (
-            "imagenet/amoebanet_d",
-            {"rectangular_test": True},
-            "--auxiliary_weight=0.4: the head sees images of one size; set --image_sizes to one",
-        ),
+        ("digits/resnet8", {"zero_last_norm": True}, "resnet8_v1_pad has none; ResNets for Im"),
+        ("digits/resnet8", HEAD, "resnet8_v1_pad has none; AmoebaNets have"),
+        ("digits/resnet8", {"model": "amoebanet_d", "auxiliary_weight": 0.4}, "sees images of 80"),
+        ("imagenet/resnet50d", {"image_sizes": (16,)}, "resnet50d sees images of 32 pixels"),
+        ("imagenet/amoebanet_d", {"test_image_size": 64}, "amoebanet_d sees images of 80 pixels"),
+        ("imagenet/amoebanet_d", HEAD | {"rectangular_test": True}, "the head sees images of one"),
     ],
 )
 def test_settings_that_a_network_does_not_support_are_refused(name, change, line):
-    recipe = recipes.get(name, **change)
-    with pytest.raises(Refusal, match="^" + re.escape(line)):
+    recipe, flag = recipes.get(name, **change), next(iter(change))
+    with pytest.raises(Refusal, match=f"^--{flag}=[^ ]*: {line}"):
         dataset.from_splits(recipe, None).network()
 
 
