@@ -81,29 +81,13 @@ def test_what_is_written_reads_the_same(
     assert read_entry(write_entry(tmp_path_factory.mktemp("tree"), entry)) == entry
 
 
-BREAKS = [
-    ({"rows": ()}, "has no row"),
-    ({"rows": ((1.0, 1.0, 93.9),)}, "never reached 94"),
-    ({"rows": ((1.0, 1.0, 95.0), (2.0, 0.5, 95.0))}, "hours is 0.5 after 1; should go up"),
-    ({"rows": ((1.0, float("nan"), 95.0),)}, "should be a number"),
-    ({"name": "only_two"}, "file should be named AUTHOR_MODEL"),
-    ({"name": "a_b_c_d e"}, "file should be named AUTHOR_MODEL"),
-    ({"code_url": "javascript:alert(1)"}, "should be an http or https URL"),
-    ({"author": ""}, "author is empty; it is required"),
-    ({"cost_per_hour": 0.0}, "costPerHour is 0; should be above 0"),
-    ({"timestamp": datetime.date(2999, 1, 1)}, "is in the future"),
-    ({"version": "v9"}, "version is 'v9'; should be v1.0"),
-    ({"misc": {"recipe": {"task": "digits"}}}, "is an entry of the task digits"),
-    ({"misc": {"recipe": {"synthetic": "decoded"}}}, "trained on synthetic data"),
-    (
-        {"misc": {"recipe": {"task": "cifar10", "pretrained": "resnet20.th"}}},
-        "started from pretrained weights; image tasks are trained from scratch",
-    ),
-]
-
-
 def test_what_breaks_the_form_is_not_written(tmp_path):
-    for changes, words in BREAKS:
+    for changes, words in (  # tests/test_entries.py breaks every rule
+        ({"rows": ()}, "has no row"),
+        ({"rows": ((1.0, float("nan"), 95.0),)}, "should be a number"),
+        ({"name": "a_b_c_d e"}, "file should be named AUTHOR_MODEL"),
+        ({"author": ""}, "author is empty; it is required"),
+    ):
         with pytest.raises(Refusal, match=words):
             write_entry(tmp_path, example(**changes))
     assert not list(tmp_path.iterdir())
