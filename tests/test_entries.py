@@ -33,7 +33,8 @@ GOOD = {
     "timestamp": "2019-07-02",
     "misc": {"batchSize": 128, "learningRate": 0.1, "optimizer": "SGD"},
 }
-ROWS = "epoch\thours\ttop1Accuracy\n1\t1\t93\n2\t2\t94\n"
+HEAD = "epoch\thours\ttop1Accuracy\n"
+ROWS = HEAD + "1\t1\t93\n2\t2\t94\n"
 FIGURES = {"latency": 1.5, "top1Accuracy": 94.0, "costPerHour": ...}  # just at the threshold
 
 
@@ -50,7 +51,7 @@ def put(root, tsv=ROWS, phase="train", dataset="CIFAR10", name=NAME, **changes):
     fields = {key: value for key, value in fields.items() if value is not ...}
     (home / f"{name}.json").write_text(json.dumps(fields, indent=1))
     if tsv is not None and phase == "train":
-        (home / f"{name}.tsv").write_text(tsv)
+        (home / f"{name}.tsv").write_bytes(tsv if isinstance(tsv, bytes) else tsv.encode())
 
 
 def complaints(root, grade=Grade.REVIEW):
@@ -66,7 +67,6 @@ def test_a_good_entry_breaks_no_rule(tmp_path, phase):
     assert entries.check_tree(str(tmp_path)) == (1, [])
 
 
-HEAD = "epoch\thours\ttop1Accuracy\n"
 ABOUT_ROWS = {"columns", "cells", "threshold", "column order", "increasing", "took time", "range"}
 TRAINING = [  # rule, line of the TSV, words of the message; changed fields
     ("required", 1, "author is not given", {"author": ...}),

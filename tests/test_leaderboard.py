@@ -14,7 +14,8 @@ from dawnbench_tf.ranking import plots, results
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission import source
 from tests import screen
-from tests.ranking.test_results import GOOD, HEAD, write
+from tests.ranking.test_results import write
+from tests.test_entries import HEAD, put
 
 PUBLISHED = Path(__file__).parent / "fixtures/published"
 
@@ -271,12 +272,9 @@ def test_a_miss_is_ranked_at_a_threshold_that_it_reached(tmp_path):
 
 
 def test_inference_below_the_threshold_is_not_ranked(tmp_path):
-    home = tmp_path / "CIFAR10/inference"
-    home.mkdir(parents=True)
+    figures = {"phase": "inference", "latency": 0.001}
     for name, accuracy in (("low", 10.0), ("high", 94.6)):
-        fields = {**GOOD, "authorEmail": "a@b.c", "latency": 0.001, "top1Accuracy": accuracy}
-        del fields["costPerHour"]
-        (home / f"{name}.json").write_text(json.dumps({**fields, "model": name}))
+        put(tmp_path, name=name, model=name, top1Accuracy=accuracy, **figures)
     done = run(tmp_path, "--dataset=CIFAR10")
     assert f"your high in {tmp_path.name} would rank 1 of 22" in done.stdout
     reason = f"in {tmp_path.name}, CIFAR10 inference: top1Accuracy is %g; should be at least"
@@ -285,9 +283,7 @@ def test_inference_below_the_threshold_is_not_ranked(tmp_path):
     assert f"your high in {tmp_path.name} would rank 1 of" in done.stdout
     done = run(tmp_path, "--dataset=CIFAR10", "--threshold=94.7")
     assert f"your high {reason % 94.6} 94.7" in done.stdout
-    packaged = tmp_path / "package/CIFAR10/inference"
-    packaged.mkdir(parents=True)
-    (packaged / "high.json").write_text(json.dumps({**fields, "cost": 2e-6}))
+    put(tmp_path / "package", name="high", cost=2e-6, top1Accuracy=94.6, **figures)
     collected = leaderboard.collect([tmp_path])
     assert [row.usd for row in collected if row.mine] == [2e-6, None]
 

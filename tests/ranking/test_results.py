@@ -1,6 +1,5 @@
 """Results of entries: all published entries are read; other files are reported in one line."""
 
-import json
 import re
 from collections import Counter
 
@@ -12,29 +11,12 @@ from dawnbench_tf.ranking import results
 from dawnbench_tf.recipe.evidence import PUBLISHED
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import RANKED
-
-GOOD = {
-    "version": "v1.0",
-    "author": "A",
-    "authorEmail": "a@b.c",
-    "model": "M",
-    "framework": "F",
-    "hardware": "H",
-    "timestamp": "2019-7-2",
-    "codeURL": " https://example.org ",
-    "costPerHour": 0.5,
-}
-
-
-HEAD = "epoch\thours\ttop1Accuracy\n"
+from tests.test_entries import HEAD, put
 
 
 def write(root, tsv=f"{HEAD}1\t1\t93\n2\t2\t94\n3\t3\t93\n", **changes):
-    home = root / "CIFAR10" / "train"
-    home.mkdir(parents=True, exist_ok=True)
-    fields = {k: v for k, v in {**GOOD, **changes}.items() if v != "absent"}
-    (home / "a b é.json").write_bytes(json.dumps(fields, indent=0).encode())
-    (home / "a b é.tsv").write_bytes(tsv if isinstance(tsv, bytes) else tsv.encode())
+    own = {"timestamp": "2019-7-2", "codeURL": " https://example.org ", "costPerHour": 0.5}
+    put(root, tsv, name="a b é", **own | changes)
 
 
 def read(root):
@@ -78,7 +60,7 @@ def test_published_oddities_are_read(tmp_path, tsv):
         ({"tsv": HEAD + "1\tnan\t95\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
         ({"tsv": b"\xff"}, ".tsv:1: should be text in UTF-8"),
         ({"timestamp": "yesterday"}, "timestamp 'yesterday' should be YYYY-MM-DD"),
-        ({"timestamp": "absent"}, "timestamp None should be YYYY-MM-DD"),
+        ({"timestamp": ...}, "timestamp None should be YYYY-MM-DD"),
         ({"costPerHour": "1"}, ".json:1: costPerHour is '1'; should be a number"),
         ({"costPerHour": True}, ".json:1: costPerHour is True; should be a number"),
     ],
@@ -126,10 +108,8 @@ def test_all_118_published_results_ship_with_the_package():
 
 
 def test_an_inference_entry_has_its_latency_and_cost_and_no_hours(tmp_path):
-    home = tmp_path / "SQuAD/inference"
-    home.mkdir(parents=True)
-    fields = {**GOOD, "f1Score": 75.3, "latency": 2.5, "cost": 0.02}  # percent, where 1 is all
-    (home / "a.json").write_text(json.dumps(fields))
+    figures = {"f1Score": 75.3, "latency": 2.5, "cost": 0.02}  # percent, where 1 is all
+    put(tmp_path, phase="inference", dataset="SQuAD", **figures)
     result = read(tmp_path)
     assert (result.score, result.latency, result.usd, result.hours) == (0.753, 2.5, 0.02, None)
     assert (result.missed, result.flaws) == ("", ())
