@@ -320,8 +320,6 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
         (["validate", "--author=A"], "--author=A: is for `package`"),
         (["package", ".", "--lenient"], "--lenient=true: is for `validate`"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
-        (["package", "nowhere"], "nowhere: is no folder; should be the folder of a run"),
-        (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
         (["package", "no", "--instance=p3.2xlarge"], "--instance=p3.2xlarge: is of this machine"),
     ],
 )
@@ -334,12 +332,13 @@ def test_bad_input_is_one_line(tmp_path, flags, words):
 def test_a_run_is_packaged_for_a_pull_request(tmp_path):
     put(tmp_path / "run", author="anonymous", authorEmail="", hardware="8 V100")
     who = ["--author=Ada Lovelace", "--author_email=ada@example.org", "--hardware_tag=1V100"]
-    done = run("package", "run", *who, "--hardware=p3.2xlarge", cwd=tmp_path)
+    done = run("package", "run", *who, "--hardware=p3.2xlarge", "--cost_per_hour=3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     path = tmp_path / "submission/CIFAR10/train/ada-lovelace_m_1v100_f.json"
     assert done.stdout.strip() == str(path.relative_to(tmp_path)) and not done.stderr
     entry = read_entry(path)
-    assert (entry.author, entry.hardware) == ("Ada Lovelace", "p3.2xlarge")
+    facts = entry.author, entry.hardware, entry.cost_per_hour
+    assert facts == ("Ada Lovelace", "p3.2xlarge", 3.0)
     assert entries.check_tree(tmp_path / "submission") == (1, [])
 
 
@@ -350,32 +349,30 @@ def test_what_holds_no_entry_is_not_packaged(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-WHO = ["--author=Ada", "--author_email=ada@example.org"]
+WHO = {"author": "Ada", "author_email": "ada@example.org"}
 
 
 def test_an_inference_entry_is_packaged_at_the_price_asked_for(tmp_path):
     put(tmp_path / "run", phase="inference", cost=1.0)
-    done = run("package", "run", *WHO, "--cost_per_hour=3.6", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    fields = json.loads((tmp_path / done.stdout.strip()).read_text())
+    (path,) = entries.package(tmp_path / "run", WHO, tmp_path / "out", cost_per_hour=3.6)
+    fields = json.loads(path.read_text())
     assert fields["cost"] == pytest.approx(1.5e-6) and "costPerHour" not in fields
-    assert entries.check_tree(tmp_path / "submission") == (1, [])
+    assert entries.check_tree(tmp_path / "out") == (1, [])
 
 
 def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
     for name in ("one", "two"):
         put(tmp_path / "both" / name, ROWS if name == "one" else HEAD + "1\t1\t95\n")
-    done = run("package", "both", *WHO, cwd=tmp_path)
-    assert done.returncode == 1 and "would both be ada_m_hardware_f.json" in done.stderr
-    assert not (tmp_path / "submission").exists()
-    assert run("package", "both/one", *WHO, cwd=tmp_path).returncode == 0
-    (path,) = (tmp_path / "submission").rglob("*.json")
+    one, output = tmp_path / "both/one", tmp_path / "out"
+    with pytest.raises(Refusal, match="would both be ada_m_hardware_f.json"):
+        entries.package(tmp_path / "both", WHO, output)
+    assert not output.exists()
+    (path,) = entries.package(one, WHO, output)
     path.write_text(re.sub('(?<="timestamp": ")[^"]*', "2020-01-01", path.read_text()))
-    done = run("package", "both/one", *WHO, cwd=tmp_path)  # of another day, it is the same
-    assert done.returncode == 0
+    entries.package(one, WHO, output)  # of another day, it is the same
     assert "2020-01-01" not in path.read_text()
-    done = run("package", "both/two", *WHO, cwd=tmp_path)
-    assert done.returncode == 1 and "another entry of that name is there" in done.stderr
+    with pytest.raises(Refusal, match="another entry of that name is there"):
+        entries.package(tmp_path / "both/two", WHO, output)
     put(tmp_path / "named", author="Eve", authorEmail="eve@example.org")  # by its training's flags
     (path,) = entries.package(tmp_path / "named", {}, tmp_path / "named-too")
     assert read_entry(path).author == "Eve"
@@ -385,16 +382,15 @@ def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
             entries.package(tmp_path / field, {}, tmp_path / "none")
 
 
-def test_a_run_in_a_folder_named_as_an_entry_s_is_packaged(tmp_path):
-    home = tmp_path / "CIFAR10" / "train"
-    put(home)
+def test_a_run_in_a_folder_named_as_an_entry_s_is_packaged(tmp_path, monkeypatch):
+    put(tmp_path / "CIFAR10/train")
     for name in ("run.json", "clock.json", "rows.tsv"):
-        (home / name).write_text("{}")
-    done = run("package", "CIFAR10/train", *WHO, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+        (tmp_path / "CIFAR10/train" / name).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert len(entries.package("CIFAR10/train", WHO, "out")) == 1
     put(tmp_path / "short", name="mine")
-    done = run("package", "short", *WHO, cwd=tmp_path)
-    assert done.returncode == 1 and "give --hardware_tag" in done.stderr
+    with pytest.raises(Refusal, match="give --hardware_tag"):
+        entries.package("short", WHO, "out")
 
 
 LARGE = "x_" * 500_000
@@ -455,14 +451,13 @@ def test_absurd_values_are_violations_and_take_no_board_down(tmp_path, changes):
     assert pages.write(tmp_path / "site", tables.rank(collected), collected).exists()
 
 
-def test_what_is_not_ready_is_not_packaged(tmp_path):
+def test_what_is_not_ready_is_not_packaged(tmp_path, capsys):
     write_entry(tmp_path / "embedded", example("digits"))
-    done = run("package", "embedded", *WHO, cwd=tmp_path)
-    assert done.returncode == 1 and "is of a task outside DAWNBench" in done.stderr
     put(tmp_path / "low", HEAD + "1\t1\t93\n")
-    done = run("package", "low", *WHO, cwd=tmp_path)
-    assert done.returncode == 1 and "never reached 94" in done.stderr
+    for name, words in (("embedded", "is of a task outside DAWN"), ("low", "never reached 94")):
+        with pytest.raises(Refusal, match=words):
+            entries.package(tmp_path / name, WHO, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     put(tmp_path / "vague", hardware="8 V100", misc={})
-    done = run("package", "vague", *WHO, cwd=tmp_path)
-    assert done.returncode == 0 and done.stderr.count("reviewers will ask: ") == 4
-    assert not (tmp_path / "submission/digits").exists()
+    entries.package(tmp_path / "vague", WHO, tmp_path / "out")
+    assert capsys.readouterr().err.count("reviewers will ask: ") == 4
