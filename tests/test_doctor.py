@@ -167,9 +167,3 @@ def test_gpus_that_the_environment_hides_are_a_note(monkeypatch):
 def test_steps_that_fail_give_their_last_line(warmed):
     finding = doctor._some_steps(["--strategy=tpu"])
     assert finding.text == "none" and finding.problem and "\n" not in finding.problem
-
-
-def test_a_typo_is_a_line():
-    done = run("--nostep")
-    assert done.returncode == 1
-    assert "Unknown command line flag 'nostep'. Did you mean: nosteps ?" in done.stderr

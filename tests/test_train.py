@@ -119,15 +119,15 @@ def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command
 
 MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")
 WORKERS = ("--strategy=multi_worker_mirrored",)
-CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
 
 
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        (CIFAR10, "--data_dir: cifar10 needs the data: a folder or an archive (train also takes"),
-        ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
-        (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
+        (
+            ("--recipe=cifar10/resnet20_tf",),
+            "--data_dir: cifar10 needs the data: a folder or an archive (train also takes",
+        ),
         ((*MIRRORED, "--batch_size=63"), "--batch_size=63: should divide by the 2 replicas; 62"),
         (("--logical_cpus=2",), "--logical_cpus=2: should have --strategy=mirrored as well"),
         ((*MIRRORED, "--jit_compile"), "--jit_compile=true: XLA can't compile one step for 2 CPU"),
@@ -139,14 +139,12 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
         (WORKERS, "--strategy=multi_worker_mirrored: give --worker_hosts"),
         ((*WORKERS, "--worker_hosts=a"), "--worker_hosts=a: 'a' should be HOST:PORT"),
         ((*WORKERS, "--worker_hosts=a:1,b:1"), "--task_index=-1: should be in 0..1"),
-        (("--num_gpus=1000",), "--num_gpus=1000: this machine has"),
         (("--precision=mixed_float16",), "--precision=mixed_float16: float16 needs a GPU"),
         (("--learning_rate=1e30", *FAST), "training diverged: the loss is nan at steps"),
     ],
 )
 def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
-    flags = flags if any("output_dir" in flag for flag in flags) else (*flags, "--output_dir=out")
-    done = command(*flags)
+    done = command(*flags, "--output_dir=out")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"dawnbench train: {line}") and "Traceback" not in done.stderr
@@ -317,8 +315,6 @@ def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_
         (("my.tml",), "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
         (("digits/resnet8",), "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
         (("--task=foldr", "--help"), "--task=foldr: did you mean folder? should be folder, npz, "),
-        (("my.toml",), "my.toml: can't be read (No such file or directory)"),
-        (("--recipe=own:MINE",), "--recipe=own:MINE: importing own raised ModuleNotFoundError: No"),
     ],
 )
 def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments, line):
