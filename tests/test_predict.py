@@ -131,18 +131,16 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     assert [answer.text for answer in answers] == ["s", "Jose\u0301"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ({"model": "elsewhere"}, "--model=elsewhere: is no folder; should be the --output_dir"),
-        ({"model": "."}, "holds no run.json; should be the --output_dir of a training run"),
-        ({"model": ""}, "--model: is required"),
-    ],
-)
-def test_bad_input_is_one_line(trained, flags, words):
-    done = ask(trained, **flags)
-    assert done.returncode == 1 and words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_what_is_no_run_is_refused_in_a_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "passage.txt").write_text(PASSAGE)
+    for model, words in (
+        ("elsewhere", "^--model=elsewhere: is no folder; should be the --output_dir"),
+        (".", "holds no run.json; should be the --output_dir of a training run"),
+        ("", "^--model: is required"),
+    ):
+        with pytest.raises(Refusal, match=words):
+            predict.main(predict.Options(model=model, context_file="passage.txt"), ["Who?"])
 
 
 def test_a_question_that_can_t_be_answered_is_no_output(trained, tmp_path):
@@ -154,28 +152,19 @@ def test_a_question_that_can_t_be_answered_is_no_output(trained, tmp_path):
     assert (done.returncode, done.stdout) == (1, "") and "a question is empty" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "--context_file=passage.txt: can't be read (No such file or directory)"),
-        (b"\xff\xfe\xfa", "--context_file=passage.txt: is not UTF-8 text"),
-        (b" \n", "the passage is empty; should hold text"),
-    ],
-)
-def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
-    shutil.copytree(trained / "run", tmp_path / "run")
-    if content is not None:
-        (tmp_path / "passage.txt").write_bytes(content)
-    done = ask(tmp_path)
-    assert done.returncode == 1 and done.stderr.strip().splitlines()[-1].endswith(words)
-
-
-def test_a_damaged_run_is_one_line(trained, tmp_path):
-    shutil.copytree(trained, tmp_path / "home")
-    (tmp_path / "home/run/vocabulary.json").unlink()
-    done = ask(tmp_path / "home")
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "vocabulary.json: can't be read" in done.stderr
+def test_a_bad_passage_and_a_damaged_run_are_refused_in_a_line(trained, tmp_path):
+    run, passage = shutil.copytree(trained / "run", tmp_path / "run"), tmp_path / "passage.txt"
+    (run / "vocabulary.json").unlink()
+    for content, words in (
+        (None, "passage.txt: can't be read .No such file or directory"),
+        (b"\xff\xfe\xfa", "passage.txt: is not UTF-8 text"),
+        (PASSAGE.encode(), "vocabulary.json: can't be read"),
+    ):
+        if content is not None:
+            passage.write_bytes(content)
+        options = predict.Options(model=str(run), context_file=str(passage))
+        with pytest.raises(Refusal, match=words):
+            predict.main(options, ["Who?"])
 
 
 @pytest.fixture(scope="module")
@@ -271,21 +260,18 @@ def test_few_images_are_prepared_as_many_are(photos):
     np.testing.assert_array_equal(few, whole[:3])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "no image: dawnbench predict --model="),
-        (("nowhere.jpg",), "nowhere.jpg: no such file; should be an image or a folder"),
-        (("data",), "data: holds no image; should have .jpeg, .jpg"),
-        (("data/val/red/0.jpg", "--json", "--csv"), "--csv=true: and --json are two forms"),
-        (("run/run.json",), "run/run.json: holds no image that can be decoded"),
-        (("--context_file=run/run.json", "Who?"), "is a run of colours; should be one of a read"),
-    ],
-)
-def test_what_is_no_image_is_one_line(photos, arguments, words):
-    done = classify(photos, *arguments)
-    assert done.returncode == 1 and words in done.stderr and not done.stdout
-    assert done.stderr.count("\n") <= 2 and "Traceback" not in done.stderr
+def test_what_is_no_image_is_refused_in_a_line(photos, monkeypatch):
+    monkeypatch.chdir(photos)
+    for arguments, options, words in (
+        ([], {}, "no image: dawnbench predict --model="),
+        (["nowhere.jpg"], {}, "nowhere.jpg: no such file; should be an image or a folder"),
+        (["data"], {}, "data: holds no image; should have .jpeg, .jpg"),
+        (["data"], {"json": True, "csv": True}, "--csv=true: and --json are two forms"),
+        (["run/run.json"], {}, "run/run.json: holds no image that can be decoded"),
+        (["Who?"], {"context_file": "run/run.json"}, "is a run of colours; should be one of a re"),
+    ):
+        with pytest.raises(Refusal, match=words):
+            predict.main(predict.Options(model="run", **options), arguments)
 
 
 def test_images_of_a_task_of_one_size_are_read_as_the_run_reads_them_or_resized(
