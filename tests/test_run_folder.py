@@ -28,14 +28,15 @@ def test_the_same_recipe_is_let_in_and_another_is_not(tmp_path):
         run_folder.claim(tmp_path, replace(RECIPE, seed=1))
 
 
-def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
-    for path in (tmp_path / "deep" / "run", tmp_path / "empty"):
-        if path.name == "empty":
-            path.mkdir()
-        claim = run_folder.claim(path, RECIPE)
+def test_what_is_refused_before_training_leaves_no_trace_but_an_earlier_speed_test(tmp_path):
+    for name in ("empty", "timed"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "timed/trial.json").write_text("{}")
+    for name in ("deep/run", "empty", "timed"):
+        claim = run_folder.claim(tmp_path / name, RECIPE)
         with pytest.raises(Refusal), claim.restored_if_refused():
             raise Refusal("no data")
-    assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
+    assert {path.name for path in tmp_path.rglob("*")} == {"empty", "timed", "trial.json"}
 
 
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
@@ -74,14 +75,6 @@ def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
     claim.release()
     assert runs.read(tmp_path).recipe.epochs == 60
     assert run_folder.owner_of(tmp_path).epochs_before == [2]
-
-
-def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):
-    (tmp_path / "trial.json").write_text("{}")
-    claim = run_folder.claim(tmp_path, RECIPE)
-    with pytest.raises(Refusal), claim.restored_if_refused():
-        raise Refusal("no data")
-    assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
 
 
 @pytest.mark.parametrize(
