@@ -161,20 +161,6 @@ def test_a_refusal_in_a_notebook_is_one_line_that_names_arguments():
     assert again._render_traceback_() == [line]
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("lr", "lr: no setting of a recipe; did you mean learning_rate?"),
-        ("batchsize", "batchsize: no setting of a recipe; did you mean batch_size?"),
-        ("zzz", "zzz: no setting of a recipe"),
-    ],
-)
-def test_a_wrong_setting_s_name_has_a_suggestion(name, line):
-    with pytest.raises(TypeError) as raised:
-        recipes.get("digits/resnet8", **{name: 1})
-    assert str(raised.value) == line
-
-
 def test_runs_and_recipes_print_in_a_line(trained_digits):
     run = runs.read(trained_digits / "run")
     hit = run.first_hit

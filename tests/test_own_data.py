@@ -14,7 +14,7 @@ from dawnbench_tf.recipe import Images, Recipe
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import check, read_entry
-from dawnbench_tf.tasks import TASKS, Task
+from dawnbench_tf.tasks import Task
 from dawnbench_tf.train import train
 
 
@@ -129,11 +129,6 @@ def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch
     text = "trained and tested on 48 train, 12 test examples; squad has 87,599 and 10,570"
     assert any(text in violation for violation in run.entry.misc["violations"])
     assert run.entry_path.is_relative_to(tmp_path / "run" / run_folder.NOT_RANKED)
-
-
-def test_tasks_of_the_library_are_their_names_in_json():
-    assert [task.values() for task in TASKS.values()] == list(TASKS)
-    assert Task.from_values("digits") is TASKS["digits"]
 
 
 def test_a_stated_task_can_not_change_the_librarys(tmp_path):

@@ -162,8 +162,10 @@ def test_a_setting_changes_by_its_flat_name_in_any_part():
     recipe = recipes.get("cifar10/airbench94", **changes)
     assert (recipe.batch_size, recipe.optimizer.momentum, recipe.data.pad) == (500, 0.5, 3)
     assert recipe.schedule.epochs == (0, 1, 2) and recipe.schedule.factors == (0.2, 1, 0.07)
-    with pytest.raises(TypeError, match="batch_sise: no setting of a recipe"):
-        recipes.get("digits/resnet8", batch_sise=1)
+    for name, near in (("lr", "learning_rate"), ("batchsize", "batch_size"), ("zzz", "")):
+        hint = f"; did you mean {near}." * bool(near)
+        with pytest.raises(TypeError, match=f"^{name}: no setting of a recipe{hint}$"):
+            recipes.get("digits/resnet8", **{name: 1})
     with pytest.raises(TypeError, match="the name of one. Received: 5"):
         recipes.get(5)
 

@@ -48,6 +48,8 @@ def test_an_unknown_task_is_refused_with_the_nearest(text, hint):
 def test_values_and_from_values_are_inverse():
     for task in (WHOLE, *TASKS.values(), replace(TASKS["squad"], train_examples=9)):
         assert Task.from_values(task.values()) == task
+    assert [task.values() for task in TASKS.values()] == list(TASKS)  # JSON has their names
+    assert Task.from_values("digits") is TASKS["digits"]
 
 
 @pytest.mark.parametrize(
