@@ -21,18 +21,14 @@ STUDY = ("-m", "dawnbench_tf.study")
     ("flags", "line"),
     [
         (("trails",), "dawnbench study: trails: no such study; did you mean trials?"),
-        (("reprot", "DIR"), "dawnbench study: reprot: no such study; did you mean report?"),
         (("trials", "--trails=3"), "Unknown command line flag 'trails'. Did you mean: trials ?"),
         (("trials", "--trials=-1"), "--trials=-1: should be at least 0"),
         (("batch_size", "--levels=0"), "--batch_size=0: should be at least 1"),
         (("trials", "--recipe=digits/resnet9"), "--recipe=digits/resnet9: no such recipe"),
-        (("precision", "--precision=float32"), "--precision=float32: is what precision varies"),
-        (("trials", "--launch=srun"), "--launch=srun: should have {command} in it"),
         (("--levels=3,4",), "name the study first: dawnbench study NAME"),
         (("trials", "--max_steps=3"), "--max_steps=3: times steps and trains no run"),
         (("trials", "--launch=none {command}"), "none is no program on this machine's PATH"),
         (("report",), "report: should be followed by the folder of a study"),
-        (("report", "none"), "none: holds no study.json"),
         (("report", "x", "--trials=3"), "report: takes no flags but --plot, --json"),
     ],
 )
