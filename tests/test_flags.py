@@ -120,20 +120,12 @@ def test_a_line_is_no_longer_than_people_read(cold_command):
     assert done.returncode == 1 and len(done.stderr) < 1100 and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["dawnbench_tf.entries", "validate", "n" * 5000],
-        ["dawnbench_tf.infer", f"--model={'n' * 5000}"],
-        ["dawnbench_tf.study", "report", "n" * 5000],
-        ["dawnbench_tf.leaderboard", "n" * 5000],
-    ],
-)
-def test_a_path_that_no_file_can_have_is_one_line(arguments):
-    command = [*warm.python(), "-m", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 1 and "File name too long" in done.stderr
-    assert done.stderr.count("\n") == 1 and len(done.stderr) < 300
+def test_a_path_that_no_file_can_have_is_one_line():
+    for name in ("entries validate ", "infer --model=", "study report ", "leaderboard "):
+        command = [*warm.python(), "-m", *f"dawnbench_tf.{name}{'n' * 5000}".split()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 1 and "File name too long" in done.stderr
+        assert done.stderr.count("\n") == 1 and len(done.stderr) < 300
 
 
 def test_a_working_folder_that_is_gone_is_one_line(monkeypatch, tmp_path, capsys):
