@@ -112,9 +112,7 @@ def test_small_files_that_unpack_to_much_are_refused_before_they_are():
         files.read_npz(content[:directory] + 500 * entry + many)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"PK", saved(a=np.zeros(9))[:-30], b"\x93NUMPY" + b"x" * 99]
-)
+@pytest.mark.parametrize("content", [b"", b"PK", saved(a=np.zeros(9))[:-30], b"\x93NUMPYxxxx"])
 def test_damaged_files_are_one_kind_of_error(content):
     with pytest.raises(ValueError, match="it is damaged"):
         files.read_npz(content)

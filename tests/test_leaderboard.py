@@ -70,9 +70,8 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
         write(tmp_path / name, HEAD + "1\t0.004\t95\n", costPerHour=price)
     paths = tmp_path / "free", tmp_path / "priced", tmp_path / "free"
     time, cost, *_ = leaderboard.rank(paths, "CIFAR10").tables
-    assert [row.folder for table in (time, cost) for row in table.rows if row.mine] == [
-        "priced"
-    ] * 2
+    mine = [row.folder for table in (time, cost) for row in table.rows if row.mine]
+    assert mine == ["priced"] * 2
 
 
 def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):

@@ -91,9 +91,7 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
     sizes = {"later_batch_sizes": (128,), "batch_size_epochs": (1,)}
     recipe = recipes.get("digits/resnet8", epochs=2, **generated, **sizes)
     epochs = []
-    recorder = tf.keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: epochs.append(epoch)
-    )
+    recorder = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda n, logs: epochs.append(n))
     options = RunOptions(peak_tflops=1.0)
     plateau = tf.keras.callbacks.ReduceLROnPlateau()
     with pytest.raises(ValueError, match="`callbacks` should have none of LearningRateSchedu"):
