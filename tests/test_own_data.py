@@ -106,14 +106,6 @@ def test_a_task_of_your_own_can_not_take_a_name_of_the_library(name):
         Recipe(task=Task(name, threshold=11), model="resnet8_v1_pad")
 
 
-def test_a_part_of_a_task_is_labelled_and_no_entry(tmp_path):
-    recipe = recipes.get("digits/resnet8", train_examples=200, epochs=1, threshold=11.0)
-    part = train(recipe, output=tmp_path / "part")
-    violations = part.entry.misc["violations"]
-    assert any("trained on 200 examples; should be on all" in text for text in violations)
-    assert part.entry_path.is_relative_to(tmp_path / "part" / run_folder.NOT_RANKED)
-
-
 @pytest.mark.long
 def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch):
     from dawnbench_tf.data import qa_mini, squad

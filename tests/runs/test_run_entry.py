@@ -107,6 +107,7 @@ def test_misc_holds_what_reviewers_asked_for():
         ((93.99, 93.0), {}, "top1Accuracy never reached 94; its best is 93.99"),
         ((), {}, "has no row"),
         ((95.0,), {"synthetic": "decoded"}, "trained on synthetic data"),
+        ((95.0,), {"train_examples": 200}, "trained on 200 examples; should be on all"),
     ],
 )
 def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, changes, reason):
