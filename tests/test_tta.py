@@ -46,6 +46,15 @@ def fit(timer, *others, epochs=5, network=None, **kwargs):
     return timer
 
 
+def begun(timer, **params):
+    """The timer in a loop of one's own, which calls its hooks."""
+    timer.set_model(SimpleNamespace(stop_training=False))
+    if params:
+        timer.set_params(params)
+    timer.on_train_begin()
+    return timer
+
+
 def sequence(*values):
     """An `evaluate` that returns these, one a call."""
     left = iter(values)
@@ -209,10 +218,7 @@ def test_a_threshold_in_percent_of_a_fraction_is_refused():
 
 def test_a_metric_of_one_s_own_may_be_in_percent(caplog):
     for scale in (100, 1):
-        timer = TimeToAccuracy(99, "val_top1_accuracy")
-        timer.set_model(SimpleNamespace(stop_training=False))
-        timer.set_params({"steps": 1, "epochs": 1})
-        timer.on_train_begin()
+        timer = begun(TimeToAccuracy(99, "val_top1_accuracy"), steps=1, epochs=1)
         timer.on_epoch_begin(0)
         timer.on_train_batch_end(0, {"loss": 1.0, "top1_accuracy": 0.5 * scale})
         timer.on_epoch_end(0, {"val_top1_accuracy": 0.7 * scale})
@@ -274,9 +280,7 @@ def test_a_log_has_the_rows_of_one_fit_whatever_happens_to_its_file(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     relative = endless_scores(log="relative.tsv")
     for each in (timer, other, relative):
-        each.set_model(SimpleNamespace(stop_training=False))
-        each.set_params({"steps": 1, "epochs": 9})
-        each.on_train_begin()
+        begun(each, steps=1, epochs=9)
 
     def epochs(each, *numbers):
         for epoch in numbers:
@@ -426,9 +430,7 @@ class Behind:
 def test_a_step_lasts_until_the_device_has_finished_it():
     seconds = Seconds()
     timer = TimeToAccuracy(2.0, "loss", mode="max", clock=Clock(now=seconds))
-    timer.set_model(model())
-    timer.set_params({"steps": 2, "epochs": 2})
-    timer.on_train_begin()
+    begun(timer, steps=2, epochs=2)
     for epoch in range(2):
         timer.on_epoch_begin(epoch)
         for step in range(2):
@@ -618,10 +620,7 @@ def test_a_metric_of_each_class_is_refused_in_the_first_step():
 
 
 def test_a_loss_of_each_example_in_training_has_one_number_in_validation():
-    timer = TimeToAccuracy(0.1, "val_loss")
-    timer.set_model(SimpleNamespace(stop_training=False))
-    timer.set_params({"steps": 1, "epochs": 1})
-    timer.on_train_begin()
+    timer = begun(TimeToAccuracy(0.1, "val_loss"), steps=1, epochs=1)
     timer.on_epoch_begin(0)
     timer.on_train_batch_end(0, {"loss": np.array([1.0, 2.0])})
     assert timer.loss == 1.5
@@ -718,10 +717,8 @@ def test_loops_of_one_s_own_and_epochs_of_any_length():
     assert loop(endless_scores(), [10, 15, 5, 10]) == [1, 2, 3, 4]
     assert loop(endless_scores(), [0, 0]) == [1, 2]  # only the hooks of epochs are called
     assert loop(endless_scores(every=0.5), [4, 4], begin=5, steps=4) == [5.5, 6, 6.5, 7]
-    bare = endless_scores()
-    bare.set_model(SimpleNamespace(stop_training=False))
-    seconds.now, bare.clock = 0.0, Clock(now=seconds)
-    bare.on_train_begin()
+    seconds.now = 0.0
+    bare = begun(endless_scores(clock=Clock(now=seconds)))
     bare.on_epoch_begin(0)
     seconds.now += 3
     bare.on_epoch_end(0)
