@@ -355,7 +355,6 @@ def test_settings_that_a_network_does_not_support_are_refused(name, change, line
     [
         (["--toml"], "--toml=true: should follow the name of one recipe, as digits/resnet8"),
         (["--toml", "own:MINE"], "--toml=true: own:MINE is of a module; a file is based on TASK"),
-        (["nope.toml"], "nope.toml: can't be read"),
     ],
 )
 def test_the_command_refuses_in_a_line(cold_command, arguments, line):
