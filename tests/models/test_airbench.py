@@ -86,11 +86,3 @@ def test_parameters_equal_the_published_count():
     model = models.build("airbench94")
     statistics = sum(2 * layer.beta.shape[0] for layer in model.layers if hasattr(layer, "beta"))
     assert model.count_params() - statistics == 1_971_640  # includes frozen filters
-
-
-def test_each_group_halves_the_image():
-    small = {"widths": (8, 8, 8, 8), "whitening_examples": 0}
-    with pytest.raises(ValueError, match="with sides of at least 17 pixels"):
-        models.build("airbench94", **small, input_shape=(16, 17, 3))
-    model = models.build("airbench94", **small, input_shape=(17, 17, 3))
-    assert model.output_shape == (None, 10)

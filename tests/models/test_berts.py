@@ -158,18 +158,3 @@ def test_bfloat16_logits_are_close_to_float32():
     expected, outputs = (model(inputs, training=False).numpy() for model in (exact, mixed))
     assert outputs.dtype == np.float32
     assert 0 < np.abs(outputs - expected).max() < 0.05 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({"heads": 5}, "`hidden` should be a multiple of `heads`. Received: hidden=12, heads=5"),
-        ({"cls_id": 0}, "`cls_id` and `sep_id` should be ids below 40. Received: cls_id=0, sep_"),
-        ({"sep_id": 40}, "`cls_id` and `sep_id` should be ids below 40"),
-        ({"positions": 3}, "`positions` should be at least 4"),
-        ({"dropout": 1}, "`dropout` should be"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(overrides, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        models.build("bert_tiny_span", **{**SMALL, **overrides})

@@ -112,16 +112,3 @@ def test_without_dropout_training_is_no_chance():
     model, inputs = reader(dropout=0, layer_dropout=0), texts()
     first, second = (model(inputs, training=True) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({"heads": 5}, "`hidden` should be a multiple of `heads`. Received: hidden=12, heads=5"),
-        ({"depth": 0}, "`depth` should be at least 1"),
-        ({"layer_dropout": 1.0}, "`layer_dropout` should be in"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(overrides, words):
-    with pytest.raises(ValueError, match=words):
-        reader(**overrides)

@@ -1,7 +1,5 @@
 """ResNeXts equal a plain NumPy network and the paper's table."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -40,9 +38,3 @@ def test_parameters_equal_a_count_by_hand():
     total += 1024 * 10 + 10
     assert models.get("resnext29_8x64d").parameters == total
     assert total / 1e6 == pytest.approx(34.4, abs=0.06)  # the paper's table 7
-
-
-def test_a_cardinality_below_1_is_refused():
-    words = re.escape("`cardinality` should be at least 1. Received: cardinality=0")
-    with pytest.raises(ValueError, match=words):
-        models.build("resnext29_8x64d", cardinality=0)

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from scipy.special import softmax
 
@@ -124,8 +123,3 @@ def test_parameters_equal_a_count_by_hand():
     model_encoder = 512 * 128 + 128 + 2 * conv + 5 * norm + attention_and_dense
     counted = embedding_encoder + model_encoder + 3 * 128 + 2 * 257
     assert models.get("qanet_tpu").parameters == counted + 2 * 300
-
-
-def test_a_width_that_heads_do_not_divide_is_refused():
-    with pytest.raises(ValueError, match="`hidden` should be a multiple of `heads`. Received: hid"):
-        models.build("qanet_tpu", hidden=10, heads=4)
