@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models import bidafs, tpu_qanets
-from dawnbench_tf.models.layers import attention, text
+from dawnbench_tf.models.layers import attention
 from tests.models.graphs import as_graph
 
 RNG = np.random.default_rng(0)
@@ -78,17 +78,6 @@ def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
         attended, attended_context = softmax(s, 1) @ uu, softmax(s.max(1)) @ hh
         expected = np.concatenate([hh, attended, hh * attended, hh * attended_context], -1)
         np.testing.assert_allclose(outputs[i, :words], expected, atol=1e-5)
-
-
-def test_highway_equals_plain_numpy():
-    layer, x = text.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
-    layer(x)
-    a, b, c, d = (RNG.normal(size=w.shape) for w in (*layer.transform, *layer.gate))
-    for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):
-        weight.assign(value)
-    gate = expit(x @ c + d)
-    expected = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
-    np.testing.assert_allclose(layer(x), expected, atol=1e-5)
 
 
 @pytest.mark.long
