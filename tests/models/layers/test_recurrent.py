@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models
-from dawnbench_tf.models import networks, texts
 from dawnbench_tf.models.layers import recurrent
 
 RNG = np.random.default_rng(0)
@@ -54,16 +52,3 @@ def test_a_fused_lstm_is_one_operation_for_all_tokens(layer):
     graph = call.get_concrete_function(*specs).graph
     operations = [operation.type for operation in graph.get_operations()]
     assert operations.count("BlockLSTMV2") == 2 and "While" not in operations
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["bidaf_50", "drqa"])
-def test_a_reader_s_logits_are_equal_when_fused(name):
-    model = models.build(name, trained_words=30, vector_width=8)
-    inputs = []
-    for read in networks.family_of(models.get(name)).reads:
-        axes, dtype = texts.INPUTS[read]
-        inputs.append(tf.ones((2, 6 if read.startswith("context") else 4, *axes), dtype))
-    expected = model(inputs, training=False)
-    recurrent.fuse(model)
-    np.testing.assert_allclose(model(inputs, training=False), expected, atol=1e-5)
