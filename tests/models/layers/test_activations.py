@@ -81,27 +81,9 @@ def test_inference_after_a_convolution_and_bn_equals_the_eager_one():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_xla_compiles_a_training_step(name):
-    layer = FORMULAS[name][0](dtype="bfloat16")
-    x = tf.cast(X, "bfloat16")
-
-    @tf.function(jit_compile=True)
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = layer(x, training=True)
-        return tape.gradient(y, x)
-
-    eager = FORMULAS[name][2](np.asarray(tf.cast(x, "float64")))
-    np.testing.assert_allclose(tf.cast(slope(x), "float64")[:240], eager[:240], atol=1e-2)
-
-
-@pytest.mark.parametrize(
-    "layer", [activations.GELU(), activations.CELU(0.3), activations.LeakyReLU(0.2)]
-)
-def test_a_layer_is_restored_from_its_configuration(layer):
-    again = type(layer).from_config(layer.get_config())
+def test_a_layer_is_restored_from_its_configuration():
+    layer = activations.LeakyReLU(0.2)  # of the others: test_catalog.py
+    again = activations.LeakyReLU.from_config(layer.get_config())
     np.testing.assert_array_equal(layer(X), again(X))
 
 
