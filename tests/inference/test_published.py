@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf import infer, recipes
+from dawnbench_tf import infer, models, recipes
 from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.infer import Options
 from dawnbench_tf.inference import preprocessing, published
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
-from dawnbench_tf.models.weights.berts import _BLOCK, _EMBEDDED
 from dawnbench_tf.refusals import Refusal
+from tests.models.weights.test_berts import hugging_face, without
 from tests.models.weights.test_resnets import logits, resnet8, write
 
 
@@ -83,26 +83,7 @@ def test_the_entry_says_where_the_weights_come_from(weights, tmp_path, monkeypat
     assert "only 20 of 500 examples were timed" in reasons
 
 
-NAMES = {"table": "weight", "kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
-
-
-def hugging_face(model):
-    """Returns the weights of our BERT under Hugging Face's names, in PyTorch's layout."""
-    state = {}
-    for layer in model.layers:
-        block = re.fullmatch(r"layer_(\d+)_(\w+)", layer.name)
-        theirs = _EMBEDDED.get(layer.name, "")
-        if block and block[2] in _BLOCK:
-            theirs = f"encoder/layer/{block[1]}/{_BLOCK[block[2]]}"
-        for ours, name in NAMES.items():
-            if theirs and hasattr(layer, ours):
-                value = np.array(getattr(layer, ours))
-                value = value.T if ours == "kernel" else value
-                state[f"bert.{theirs}.{name}".replace("/", ".")] = value
-    ends = [model.get_layer(name) for name in ("first", "last")]
-    state["qa_outputs.weight"] = np.concatenate([np.array(end.kernel).T for end in ends])
-    state["qa_outputs.bias"] = np.concatenate([np.array(end.bias) for end in ends])
-    return {name: np.ascontiguousarray(value) for name, value in state.items()}
+BERT = {"width": 128, "pieces": 206, "positions": 512}  # the pieces are those of qa_mini
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +93,9 @@ def bert(tmp_path_factory):
     recipe = recipes.get("squad/bert_tiny").with_values(task="qa_mini", name="qa_mini/bert")
     data = dataset.open(recipe)
     model = data.network("float32")
-    write(folder / "model.safetensors", hugging_face(model))
     pieces = ["[PAD]", "[unused0]", *data.splits.vocabulary.trained]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    models.load_published(model, write(folder / "model.safetensors", hugging_face(**BERT)))
     return model, data, folder
 
 
@@ -140,8 +121,7 @@ def test_a_published_reader_answers_as_the_network_it_came_from(bert, monkeypatc
 
 
 def test_a_bert_without_head_or_vocabulary_is_refused(bert, tmp_path):
-    state = {k: v for k, v in hugging_face(bert[0]).items() if "qa_outputs" not in k}
-    file = write(tmp_path / "model.safetensors", state)
+    file = write(tmp_path / "model.safetensors", without("qa_outputs", **BERT))
     with pytest.raises(Refusal, match="^--weights=.*has no vocab.txt beside it"):
         published.load("bert_tiny_span", file, "squad", str(bert[2]), "")
     with pytest.raises(Refusal, match="^--weights=.*has no head for qa_mini"):

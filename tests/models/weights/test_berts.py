@@ -8,45 +8,37 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from tests.models.test_berts import SMALL
 from tests.models.weights.test_resnets import write
 
-WIDTH, LAYERS = 12, 2
-SMALL = {"pieces": 40, "cls_id": 2, "sep_id": 3, "positions": 48, "layers": LAYERS}
-SMALL |= {"hidden": WIDTH, "heads": 3}
-BLOCK = (
-    ("attention.self.query", WIDTH, WIDTH),
-    ("attention.self.key", WIDTH, WIDTH),
-    ("attention.self.value", WIDTH, WIDTH),
-    ("attention.output.dense", WIDTH, WIDTH),
-    ("intermediate.dense", WIDTH, 4 * WIDTH),
-    ("output.dense", 4 * WIDTH, WIDTH),
-)
+WIDTH = 12
 
 
-def hugging_face(head=True):
+def hugging_face(width=WIDTH, pieces=40, positions=48):
     """Returns a BERT as Hugging Face's state dict, with different values in every tensor."""
     rng, weights = np.random.default_rng(0), {}
-    sizes = {"word": 40, "position": 48, "token_type": 2}
-    for name, size in sizes.items():
-        weights[f"bert.embeddings.{name}_embeddings.weight"] = rng.normal(size=(size, WIDTH))
+
+    def dense(name, into, out):
+        weights[f"{name}.weight"] = rng.normal(size=(out, into)) / into**0.5
+        weights[f"{name}.bias"] = rng.normal(size=out)
 
     def norm(name):
-        weights[f"{name}.LayerNorm.weight"] = rng.uniform(0.5, 1.5, WIDTH)
-        weights[f"{name}.LayerNorm.bias"] = rng.normal(size=WIDTH)
+        weights[f"{name}.LayerNorm.weight"] = rng.uniform(0.5, 1.5, width)
+        weights[f"{name}.LayerNorm.bias"] = rng.normal(size=width)
 
+    for name, size in (("word", pieces), ("position", positions), ("token_type", 2)):
+        weights[f"bert.embeddings.{name}_embeddings.weight"] = rng.normal(size=(size, width))
     norm("bert.embeddings")
-    for layer in range(LAYERS):
+    for layer in range(2):
         block = f"bert.encoder.layer.{layer}"
-        for name, into, out in BLOCK:
-            weights[f"{block}.{name}.weight"] = rng.normal(size=(out, into)) / into**0.5
-            weights[f"{block}.{name}.bias"] = rng.normal(size=out)
+        for name in ("self.query", "self.key", "self.value", "output.dense"):
+            dense(f"{block}.attention.{name}", width, width)
+        dense(f"{block}.intermediate.dense", width, 4 * width)
+        dense(f"{block}.output.dense", 4 * width, width)
         norm(f"{block}.attention.output")
         norm(f"{block}.output")
-    weights["bert.pooler.dense.weight"] = rng.normal(size=(WIDTH, WIDTH))
-    weights["bert.pooler.dense.bias"] = rng.normal(size=WIDTH)
-    if head:
-        weights["qa_outputs.weight"] = rng.normal(size=(2, WIDTH))
-        weights["qa_outputs.bias"] = rng.normal(size=2)
+    dense("bert.pooler.dense", width, width)
+    dense("qa_outputs", width, 2)
     return {name: value.astype("f") for name, value in weights.items()}
 
 
@@ -128,20 +120,15 @@ def test_files_of_all_libraries_give_equal_networks(tmp_path):
         outputs.append(model(inputs(), training=False).numpy())
     for one in outputs[1:]:
         np.testing.assert_array_equal(one, outputs[0])
-    kernel = model.get_layer("layer_1_wide").kernel
-    theirs = weights["bert.encoder.layer.1.intermediate.dense.weight"]
-    np.testing.assert_array_equal(kernel, theirs.T)
+    block = "bert.encoder.layer.1"
+    names = {f"attention.self.{name}": name for name in ("query", "key", "value")}
+    for theirs, ours in {**names, "intermediate.dense": "wide"}.items():
+        kernel = model.get_layer(f"layer_1_{ours}").kernel
+        np.testing.assert_array_equal(kernel, weights[f"{block}.{theirs}.weight"].T)
+    gamma = weights[f"{block}.output.LayerNorm.weight"]
+    np.testing.assert_array_equal(model.get_layer("layer_1_narrow_norm").gamma, gamma)
     ends = [np.asarray(model.get_layer(name).kernel)[:, 0] for name in ("first", "last")]
     np.testing.assert_array_equal(ends, weights["qa_outputs.weight"])
-
-
-def test_a_file_without_a_head_does_not_change_the_span_head(tmp_path):
-    write(tmp_path / "model.safetensors", hugging_face(head=False))
-    model = models.build("bert_tiny_span", **SMALL)
-    head = [model.get_layer(name) for name in ("first", "last")]
-    before = [layer.get_weights() for layer in head]
-    models.load_published(model, tmp_path / "model.safetensors")
-    np.testing.assert_equal([layer.get_weights() for layer in head], before)
 
 
 def test_an_encoder_with_another_head_or_none_is_loaded(tmp_path):
@@ -152,20 +139,23 @@ def test_an_encoder_with_another_head_or_none_is_loaded(tmp_path):
     encoder = tf.keras.Model(bert.input, tf.keras.layers.Dense(3)(outputs))
     theirs = hugging_face()
     wide = {**theirs, "qa_outputs.weight": np.ones((3, WIDTH), "f")}
-    for name, weights in (("none", hugging_face(head=False)), ("span", theirs), ("wide", wide)):
+    for name, weights in (("none", without("qa_outputs")), ("span", theirs), ("wide", wide)):
         write(tmp_path / f"{name}.safetensors", weights)
-    kernel, before = bert.get_layer("layer_1_wide").kernel, bert.get_layer("first").get_weights()
+    kernel = bert.get_layer("layer_1_wide").kernel
+    before = [bert.get_layer(name).get_weights() for name in ("first", "last")]
     wanted = theirs["bert.encoder.layer.1.intermediate.dense.weight"].T
     with pytest.raises(ValueError, match="qa_outputs is no layer of the network; new_head=True"):
         models.load_published(encoder, tmp_path / "span.safetensors")
     with pytest.raises(ValueError, match=r"qa_outputs has shape \(12, 3\), ours \(12, 2\)"):
         models.load_published(bert, tmp_path / "wide.safetensors")
-    for model, file in ((encoder, "none"), (encoder, "span"), (bert, "wide")):
+    cases = (encoder, "none", True), (encoder, "span", True), (bert, "wide", True)
+    for model, file, new_head in (*cases, (bert, "none", False)):
         kernel.assign(tf.zeros_like(kernel))
         path = tmp_path / f"{file}.safetensors"
-        assert not models.load_published(model, path, new_head=True)
+        assert not models.load_published(model, path, new_head=new_head)
         np.testing.assert_array_equal(tf.identity(kernel), wanted)
-    np.testing.assert_equal(bert.get_layer("first").get_weights(), before)
+    after = [bert.get_layer(name).get_weights() for name in ("first", "last")]
+    np.testing.assert_equal(after, before)
     assert models.load_published(bert, tmp_path / "span.safetensors", new_head=True)
     ends = [bert.get_layer(name) for name in ("last", "first")]  # in another order
     turned = tf.keras.Model(bert.input, [layer.output for layer in ends])
@@ -180,8 +170,8 @@ def changed(name, *shape):
     return hugging_face() | {f"bert.{name}": np.ones(shape, "f")}
 
 
-def without(part):
-    return {name: x for name, x in hugging_face().items() if part not in name}
+def without(part, **sizes):
+    return {name: x for name, x in hugging_face(**sizes).items() if part not in name}
 
 
 @pytest.mark.parametrize(
@@ -215,8 +205,8 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path):
     checkpoint(tmp_path / "bert_model.ckpt", google(hugging_face()))
     index = tmp_path / "bert_model.ckpt.index"
     index.write_bytes(index.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
-        models.load_published(models.build("bert_tiny_span", **SMALL), index)
-    (tmp_path / "bert_model.ckpt.data-00000-of-00001").unlink()
-    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
-        models.load_published(models.build("bert_tiny_span", **SMALL), index)
+    model = models.build("bert_tiny_span", **SMALL)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
+            models.load_published(model, index)
+        (tmp_path / "bert_model.ckpt.data-00000-of-00001").unlink(missing_ok=True)
