@@ -17,7 +17,7 @@ from dawnbench_tf.inference.serving import Served
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.refusals import Refusal
-from tests.models.graphs import as_graph
+from tests.models.graphs import as_graph, random_reader
 from tests.smallest import smallest
 
 # Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
@@ -194,10 +194,11 @@ def bert(request, one_export):
     )
     data = qa_mini.generate(6, 6, seed=1, form=recipe.data)
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
-    build = built("bert_tiny_span", {**smallest("bert_tiny_span"), **sizes})
+    sizes = {**smallest("bert_tiny_span"), **sizes}
     examples = dataset.from_splits(recipe, data).examples()[:3]
     windows = [len(contexts) for contexts, _ in examples]
     assert (max(windows) > 1) == bool(request.param)
+    build = lambda _: random_reader("bert_tiny_span", 0.1, **sizes)  # noqa: E731
     served = Served(build, examples, examples, False, fixed_batch=not request.param)
     return served, logits(served)
 
@@ -213,23 +214,12 @@ def reader(request, one_export):
     sizes = {"trained_words": 2 + len(data.vocabulary.trained), "vector_width": 12}
     if "context_characters" in family.reads:
         sizes["characters"] = 2 + len(data.vocabulary.characters)
-    build = built(request.param, {**smallest(request.param), **sizes})
+    sizes = {**smallest(request.param), **sizes}
     recipe = replace(recipes.get("qa_mini/bidaf"), model=request.param)
     examples = dataset.from_splits(recipe, data).examples()[:3]
+    build = lambda _: random_reader(request.param, 0.1, **sizes)  # noqa: E731
     served = Served(build, examples, examples, False)
     return served, logits(served)
-
-
-def built(name, arguments):
-    """Returns a function that builds a reader with the same random weights each time."""
-
-    def build(precision):
-        tf.keras.utils.set_random_seed(0)
-        model, random = models.build(name, **arguments), np.random.default_rng(0)
-        model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
-        return model
-
-    return build
 
 
 def logits(served):

@@ -9,17 +9,19 @@ import tensorflow as tf
 KERAS = tf.keras.layers
 
 
+def layers_of(kind, model):
+    """Returns a model's layers of a kind in order of creation: the number that ends their names."""
+    layers = [layer for layer in model._flatten_layers() if isinstance(layer, kind)]
+    return sorted(layers, key=lambda layer: int((re.findall(r"_(\d+)$", layer.name) or [0])[0]))
+
+
 class Plain:
     """NumPy layers, NHWC, that use a Keras model's weights in order of creation."""
 
     def __init__(self, model, padding="symmetric"):
-        def layers(kind):
-            layers = (layer for layer in _all(model) if isinstance(layer, kind))
-            number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
-            return iter(sorted(layers, key=number))
-
-        self.convs, self.norms = layers(KERAS.Conv2D), layers(KERAS.BatchNormalization)
-        self.denses, self.padding = layers(KERAS.Dense), padding
+        kinds = KERAS.Conv2D, KERAS.BatchNormalization, KERAS.Dense
+        self.convs, self.norms, self.denses = (iter(layers_of(kind, model)) for kind in kinds)
+        self.padding = padding
 
     def conv(self, x, stride=1, groups=1, padding=None):
         kernel, *bias = next(self.convs).get_weights()  # (rows, columns, in / groups, out)
@@ -65,11 +67,6 @@ class Plain:
 def _windows(x, sizes, stride):
     windows = np.lib.stride_tricks.sliding_window_view(x, sizes, (1, 2))
     return windows[:, ::stride, ::stride]  # (batch, height, width, channels, *sizes)
-
-
-def _all(model):
-    for layer in model.layers:
-        yield from _all(layer.branch) if hasattr(layer, "branch") else [layer]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import tensorflow as tf
 from scipy.special import erf, softmax
 
 from dawnbench_tf import models
+from tests.models.graphs import random_reader
 
 LEGACY = tf.keras.layers.Layer.__module__.startswith("tf_keras")
 RNG = np.random.default_rng(0)
@@ -20,11 +21,7 @@ IN_THEIR_ORDER += [f"layer_{number}_{part}" for number in range(2) for part in O
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    model = models.build("bert_tiny_span", **{**SMALL, **overrides})
-    model.set_weights([w + random.normal(0, 0.2, w.shape) for w in model.get_weights()])
-    return model
+    return random_reader("bert_tiny_span", 0.2, **SMALL, **overrides)
 
 
 def texts(context=13, question=6, examples=3):

@@ -8,17 +8,14 @@ from scipy.special import softmax
 from dawnbench_tf import models
 from dawnbench_tf.models import bidafs, tpu_qanets
 from dawnbench_tf.models.layers import attention
-from tests.models.graphs import as_graph
+from tests.models.graphs import as_graph, random_reader
 
 RNG = np.random.default_rng(0)
-SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    model = models.build("bidaf", **{**SMALL, "character_filters": 7, **overrides})
-    model.get_layer("words").set_fixed(np.random.default_rng(1).normal(size=(30, 100)))
-    return model
+    sizes = {"trained_words": 20, "fixed_words": 30, "vector_width": 100, "characters": 9}
+    return random_reader("bidaf", 0, **sizes, hidden=5, character_filters=7, **overrides)
 
 
 def texts(context=11, question=4, examples=3):

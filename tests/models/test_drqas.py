@@ -6,20 +6,15 @@ from scipy.special import expit, softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import text
-from tests.models.graphs import as_graph
+from tests.models.graphs import WORDS, as_graph, random_reader
 
 RNG = np.random.default_rng(0)
 TAGS = (5, 4)
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10, "hidden": 4, "layers": 2}
-    model = models.build("drqa", **{**sizes, "tags": TAGS, **overrides})
-    model.get_layer("words").set_fixed(random.normal(size=(45, 10)))
-    model.set_weights([w + random.normal(0, 0.3, w.shape) for w in model.get_weights()])
-    return model
+    sizes = {**WORDS, "hidden": 4, "layers": 2, "tags": TAGS}
+    return random_reader("drqa", 0.3, **sizes, **overrides)
 
 
 def texts(context=9, question=5, examples=3):

@@ -6,6 +6,7 @@ from scipy.special import expit, softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import recurrent
+from tests.models.graphs import WORDS, random_reader
 from tests.models.test_drqas import TAGS, texts
 
 RNG = np.random.default_rng(0)
@@ -13,13 +14,8 @@ HIDDEN = 3
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10, "hidden": HIDDEN}
-    model = models.build("fastfusionnet", **{**sizes, "tags": TAGS, **overrides})
-    model.get_layer("words").set_fixed(random.normal(size=(45, 10)))
-    model.set_weights([w + random.normal(0, 0.3, w.shape) for w in model.get_weights()])
-    return model
+    sizes = {**WORDS, "hidden": HIDDEN, "tags": TAGS}
+    return random_reader("fastfusionnet", 0.3, **sizes, **overrides)
 
 
 def relu(x):

@@ -1,7 +1,6 @@
 """Four-stage ResNets equal keras.applications, the model garden, slim, NumPy, published counts."""
 
 import importlib
-import re
 import sys
 
 import numpy as np
@@ -9,18 +8,10 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from tests.models.conftest import layers_of
 
 KERAS = tf.keras.layers
 LEGACY = KERAS.Layer.__module__.startswith("tf_keras")
-
-
-def position(layer):
-    """Returns a layer's order of creation: the number at the end of its name."""
-    return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
-
-
-def layers_of(kind, model, key=position):
-    return sorted((layer for layer in model._flatten_layers() if isinstance(layer, kind)), key=key)
 
 
 def randomize(model):
@@ -73,8 +64,8 @@ def test_features_equal_the_model_garden_s(depth):
     randomize(theirs)
     backbone = tf.keras.Model(ours.input, ours.get_layer("stage4").output)
     for kind in (KERAS.Conv2D, KERAS.BatchNormalization):
-        pairs = zip(layers_of(kind, theirs, lambda _: 0), layers_of(kind, backbone), strict=True)
-        for source, target in pairs:
+        sources = [layer for layer in theirs._flatten_layers() if isinstance(layer, kind)]
+        for source, target in zip(sources, layers_of(kind, backbone), strict=True):
             target.set_weights(source.get_weights()[: len(target.weights)])
     same(theirs, backbone, 65)
 

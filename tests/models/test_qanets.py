@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from scipy.special import expit
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers.dropout import Dropout
+from tests.models.graphs import WORDS, random_reader
 from tests.models.test_tpu_qanets import Plain
 
 RNG = np.random.default_rng(0)
@@ -14,14 +14,9 @@ WIDTH, LETTERS, DEPTH = 12, 6, 2
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10, "characters": 9}
-    sizes |= {"hidden": WIDTH, "heads": 3, "depth": DEPTH, "character_width": LETTERS}
-    model = models.build("qanet", **{**sizes, **overrides})
-    model.get_layer("words").set_fixed(random.normal(size=(45, 10)))
-    model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
-    return model
+    sizes = {**WORDS, "characters": 9, "character_width": LETTERS}
+    sizes |= {"hidden": WIDTH, "heads": 3, "depth": DEPTH}
+    return random_reader("qanet", 0.1, **sizes, **overrides)
 
 
 def texts(context=13, question=6, examples=3):

@@ -1,13 +1,13 @@
 """Google's QANet equals plain NumPy; parameters; padding does not change logits."""
 
-import re
-
 import numpy as np
 import tensorflow as tf
 from scipy.special import softmax
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import text
+from tests.models.conftest import layers_of
+from tests.models.graphs import WORDS, random_reader
 
 KERAS = tf.keras.layers
 RNG = np.random.default_rng(0)
@@ -15,13 +15,7 @@ WIDTH, HEADS = 12, 3
 
 
 def reader(**overrides):
-    tf.keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10}
-    model = models.build("qanet_tpu", **{**sizes, "hidden": WIDTH, "heads": HEADS, **overrides})
-    model.get_layer("words").set_fixed(random.normal(size=(45, 10)))
-    model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
-    return model
+    return random_reader("qanet_tpu", 0.1, **WORDS, hidden=WIDTH, heads=HEADS, **overrides)
 
 
 def texts(context=13, question=6, examples=3):
@@ -34,9 +28,7 @@ class Plain:
 
     def __init__(self, model):
         def weights_of(cls):
-            layers = [layer for layer in model.layers if isinstance(layer, cls)]
-            number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
-            return [layer.get_weights() for layer in sorted(layers, key=number)]
+            return [layer.get_weights() for layer in layers_of(cls, model)]
 
         self.convs, self.norms = weights_of(KERAS.SeparableConv1D), weights_of(text.LayerNorm)
         denses = weights_of(KERAS.Dense)
