@@ -146,12 +146,3 @@ def test_each_kernel_is_initialized_with_a_draw_of_its_own():
     assert len({kernel.tobytes() for kernel in kernels_of_one_shape}) == 8
     truncated = 0.02 * 0.88  # truncated at two standard deviations
     assert np.std(kernels_of_one_shape) == pytest.approx(truncated, rel=0.1)
-
-
-def test_bfloat16_logits_are_close_to_float32():
-    exact, mixed = reader(), models.build("bert_tiny_span", **SMALL, dtype="mixed_bfloat16")
-    mixed.set_weights(exact.get_weights())
-    inputs = texts()
-    expected, outputs = (model(inputs, training=False).numpy() for model in (exact, mixed))
-    assert outputs.dtype == np.float32
-    assert 0 < np.abs(outputs - expected).max() < 0.05 * np.abs(expected).max()

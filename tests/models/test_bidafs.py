@@ -53,13 +53,6 @@ def test_parameters_are_the_paper_s_2_6_million():
     assert models.get("bidaf").parameters == counted + 2 * 8 + 2 * 100
 
 
-@pytest.fixture(scope="module")
-def answered():
-    """A model, inputs, and its logits for them. Tests must not change the model."""
-    model, inputs = reader(), texts()
-    return model, inputs, as_graph(model)(inputs)
-
-
 def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
     layer = attention.BidirectionalAttention()
     h, u = RNG.normal(size=(2, 6, 8)).astype("f"), RNG.normal(size=(2, 4, 8)).astype("f")
@@ -78,24 +71,13 @@ def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
 
 
 @pytest.mark.long
-def test_dropout_applies_in_training_only(answered):
-    model, inputs, expected = answered
-    again = reader(dropout=0.5)
+def test_dropout_applies_in_training_only():
+    model, again = reader(), reader(dropout=0.5)
     again.set_weights(model.get_weights())
-    forward = tf.function(again)
-    inputs = [tf.constant(x) for x in inputs]
+    forward, inputs = tf.function(again), [tf.constant(x) for x in texts()]
+    expected = as_graph(model)(inputs)
     np.testing.assert_allclose(forward(inputs, training=False), expected, atol=1e-6)
     assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
-
-
-@pytest.mark.long
-def test_it_runs_in_mixed_bfloat16(answered):
-    model, inputs, expected = answered
-    mixed = reader(dtype="mixed_bfloat16")
-    mixed.set_weights(model.get_weights())
-    outputs = mixed(inputs)
-    assert outputs.dtype == tf.float32
-    np.testing.assert_allclose(softmax(outputs, -1), softmax(expected, -1), atol=0.03)
 
 
 def test_initial_weights_have_the_ranges_of_the_seed():

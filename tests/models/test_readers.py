@@ -75,6 +75,16 @@ def test_every_trained_weight_has_a_gradient(family):
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 
+@readers(berts=())
+def test_it_runs_in_mixed_bfloat16(family):
+    exact, mixed = family.reader(), family.reader(dtype="mixed_bfloat16")
+    mixed.set_weights(exact.get_weights())
+    inputs = family.texts()
+    expected, outputs = (as_graph(model)(inputs) for model in (exact, mixed))
+    assert outputs.dtype == np.float32
+    assert 0 < np.abs(outputs - expected).max() < 0.05 * np.abs(expected).max()
+
+
 @readers(berts=BOTH, fastfusionnets=BOTH)
 def test_it_is_saved_and_loaded(family, tmp_path):
     model, inputs = family.reader(), family.texts()
