@@ -32,7 +32,7 @@ def trained(name, precision):
     return networks.build(variant, {**variant.args, "dtype": precision}, factories.TRAINING)
 
 
-def served(name, batch=1):
+def served(name):
     """Returns an untrained model with random BN statistics, and random images."""
     random = np.random.default_rng(0)
     tf.keras.utils.set_random_seed(0)
@@ -46,7 +46,7 @@ def served(name, batch=1):
         model.set_weights(weights)
         return model
 
-    shape = (batch, *reference.input_shape[1:])
+    shape = (1, *reference.input_shape[1:])
     images = [(random.normal(size=shape).astype(np.float32),) for _ in range(8)]
     return Served(build, images, images, fixed_shape=True), reference
 
@@ -97,14 +97,14 @@ def test_lite_rt_is_as_exact_as_float32_on_a_deep_network(name):
     assert np.abs(half - expected).max() > 10 * np.abs(lite - expected).max()
 
 
-@pytest.mark.parametrize("runtime", ["litert", "onnx"])
-def test_gelu_is_known_everywhere(runtime):
+def test_gelu_is_known_everywhere():
     """TensorFlow 2.20 implements GELU with erfc, which ONNX lacks."""
     model, reference = served("airbench94")
     (image,) = model.examples[0]
     expected = reference(image.astype(np.float64), training=False).numpy()
-    answer = runtimes.build(runtime, model, "float32", 1).call((image,))
-    assert np.abs(answer - expected).max() <= TOLERANCE * np.abs(expected).max()
+    for runtime in ("litert", "onnx"):
+        answer = runtimes.build(runtime, model, "float32", 1).call((image,))
+        assert np.abs(answer - expected).max() <= TOLERANCE * np.abs(expected).max(), runtime
 
 
 def test_lite_rt_s_export_is_folded_and_of_batch_size_1(small):
@@ -131,9 +131,10 @@ def test_the_onnx_export_is_folded_and_of_batch_size_1(small):
     assert shape == [1, 32, 32, 3]
 
 
-def test_batches_are_of_the_size_asked_for():
-    model, _ = served("resnet8_v1_pad", batch=4)
-    assert runtimes.build("litert", model, "float32", 1).call(model.examples[0]).shape == (4, 10)
+def test_batches_are_of_the_size_asked_for(small):
+    batch = np.concatenate([image for (image,) in small[0].examples[:4]])
+    model = small[0]._replace(examples=[(batch,)])
+    assert runtimes.build("litert", model, "float32", 1).call((batch,)).shape == (4, 10)
 
 
 @pytest.mark.long
@@ -157,9 +158,7 @@ def test_what_a_runtime_cannot_do_is_one_line(small, name, precision, fixed_shap
         runtimes.build(name, small[0]._replace(fixed_shape=fixed_shape), precision, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("onnx", "onnxruntime"), ("onnx", "tf2onnx"), ("openvino", "openvino")]
-)
+@pytest.mark.parametrize(("name", "package"), [("onnx", "tf2onnx"), ("openvino", "openvino")])
 def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, package):
     find = runtimes.find_spec
     monkeypatch.setattr(runtimes, "find_spec", lambda name: None if name == package else find(name))
