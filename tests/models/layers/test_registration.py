@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.layers.attention import Coattention, DotProductAttention
+from dawnbench_tf.models.layers.attention import Coattention
 
 pytestmark = pytest.mark.both_kerases
 
@@ -19,9 +19,3 @@ def test_a_config_has_the_precision_and_whether_the_layer_is_trained():
     assert layer.compute_dtype == "bfloat16" and layer.trainable
     layer.trainable = False
     assert not Coattention.from_config(layer.get_config()).trainable
-
-
-def test_a_config_has_the_layer_s_own_arguments():
-    config = DotProductAttention(4, dropout=0.25, name="a").get_config()
-    again = DotProductAttention.from_config(config)
-    assert (again.heads, again.dropout, again.name) == (4, 0.25, "a")
