@@ -75,11 +75,8 @@ def test_a_whole_data_set_is_cut_by_it(spacy):
     assert data.train.context_tags.bounds.tolist() == data.train.contexts.bounds.tolist()
 
 
-def test_what_is_not_installed_is_one_line(monkeypatch):
+def test_a_model_of_spacy_that_is_not_installed_is_one_line(monkeypatch):
     tokens._pipeline.cache_clear()
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(Refusal, match="--tokenizer=spacy: spaCy is not installed; pip install"):
-        tokens.version("spacy")
 
     def load(name):
         raise OSError("[E050] Can't find model")
