@@ -89,7 +89,6 @@ def test_words_become_pieces():
         (b"[PAD]\nx\n[UNK]\n[CLS]\n", "should be the pieces of a published BERT"),
         (b"[PAD]\nx\n[UNK]\n[CLS]\n[SEP]\na\na\n", "none twice"),
         (b"[PAD]\n\xff\n", "can't be read ("),
-        (b"", "should be the pieces of a published BERT"),
     ],
 )
 def test_what_is_no_vocabulary_is_one_line(tmp_path, content, words):
