@@ -46,9 +46,7 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
     batches = serving.with_batches(served, 4, max_batches=3).examples
     assert [batch.shape for (batch,) in batches] == [(4, 32, 32, 3)] * 3
     images = [example for (example,) in served.examples[:12]]
-    np.testing.assert_array_equal(
-        np.concatenate([batch for (batch,) in batches]), np.vstack(images)
-    )
+    np.testing.assert_array_equal(np.vstack([batch for (batch,) in batches]), np.vstack(images))
     whole = serving.with_batches(served, 1, max_batches=3).calibration
     assert len(whole) == serving.CALIBRATION
     ((many,),) = serving.with_batches(served, 600, max_batches=3).examples  # of 500 in all
@@ -90,6 +88,6 @@ def test_weights_of_another_bert_are_one_line(tmp_path):
 
 
 def test_another_task_is_refused(tmp_path):
-    save(tmp_path, DIGITS)
+    run_folder.claim(tmp_path, DIGITS)
     with pytest.raises(Refusal, match="--task=squad: .* holds a run of digits"):
         serving.load(tmp_path, task="squad")
