@@ -295,8 +295,7 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-sys.path.insert(0, "tests/conformance")
-from test_catalog import batch, small
+from tests.conformance.test_catalog import batch, small
 for name in sys.argv[1:]:
     with strategy.scope():
         model = small(name)
