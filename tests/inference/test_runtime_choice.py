@@ -40,10 +40,10 @@ EXAMPLES = [(number,) for number in range(30)]
 
 def compared(monkeypatch, examples=EXAMPLES, **builds):
     """Returns the candidates of `compare` for runtimes built by the given functions."""
-    monkeypatch.setattr(
-        runtime_choice, "_candidate_names", lambda _: [(name, "float32") for name in builds]
-    )
-    monkeypatch.setattr(runtimes, "import_module", lambda _: SimpleNamespace(**builds))
+    names = [(name, "float32") for name in builds]
+    monkeypatch.setattr(runtime_choice, "_candidate_names", lambda _: names)
+    functions = {name: lambda *_, build=build: build() for name, build in builds.items()}
+    monkeypatch.setattr(runtimes, "import_module", lambda _: SimpleNamespace(**functions))
     scored = SimpleNamespace(join=np.concatenate, score=lambda answers: {"top1Accuracy": 99.0})
     serving = SimpleNamespace(
         served=SimpleNamespace(examples=examples, fixed_shape=True),
@@ -51,10 +51,6 @@ def compared(monkeypatch, examples=EXAMPLES, **builds):
         recipe=SimpleNamespace(task_row=TASKS["digits"]),
     )
     return runtime_choice.compare(serving, "", 1, lambda line: None)
-
-
-def builder(build):
-    return lambda *_: build()
 
 
 def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
@@ -68,7 +64,7 @@ def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
         return sum(count * times[name] for name, count in calls.items())
 
     monkeypatch.setattr(latency.time, "perf_counter_ns", now)
-    builds = {name: builder(partial(Runtime, partial(call, name), 1)) for name in times}
+    builds = {name: partial(Runtime, partial(call, name), 1) for name in times}
     candidates = compared(monkeypatch, **builds)
     assert {c.name: c.rounds for c in candidates} == {"litert": 3, "onnx": 3, "keras": 1}
     assert calls["onnx"] > 2 * calls["keras"]
@@ -90,13 +86,9 @@ def absent():
 
 
 def test_runtimes_that_fail_are_told_and_the_others_timed(monkeypatch):
-    candidates = compared(
-        monkeypatch,
-        keras=builder(answers),
-        litert=builder(lambda: answers(25)),  # not in the first call, nor while it warms up
-        onnx=builder(absent),
-        function=builder(answers),
-    )
+    late = partial(answers, 25)  # not in the first call, nor while it warms up
+    builds = {"keras": answers, "litert": late, "onnx": absent, "function": answers}
+    candidates = compared(monkeypatch, **builds)
     reasons = {c.name: c.reason for c in candidates if not c.runtime}
     assert reasons == {
         "litert": "can't run the model (RuntimeError: no such shape)",
@@ -107,7 +99,7 @@ def test_runtimes_that_fail_are_told_and_the_others_timed(monkeypatch):
 
 def test_without_keras_there_is_nothing_to_compare_with(monkeypatch):
     with pytest.raises(Refusal, match="--runtime=keras: can't run the model .RuntimeError"):
-        compared(monkeypatch, keras=builder(lambda: answers(25)), litert=builder(answers))
+        compared(monkeypatch, keras=partial(answers, 25), litert=answers)
 
 
 def test_the_table_marks_the_choice_and_says_what_was_not_tried():
@@ -134,7 +126,7 @@ def test_a_damaged_example_is_named_and_no_runtime_is_blamed(monkeypatch):
             return (0,)
 
     with pytest.raises(Refusal, match="^--data_dir: val/rose/1.jpg: is damaged$"):
-        compared(monkeypatch, Examples(), keras=builder(answers))
+        compared(monkeypatch, Examples(), keras=answers)
 
 
 def test_images_of_a_sample_and_for_calibration_are_evenly_spaced():
