@@ -12,18 +12,14 @@ pytestmark = pytest.mark.both_kerases
 
 RNG = np.random.default_rng(0)
 KERAS = tf.keras.layers
+SEPARABLE = broadcast.SeparableConv1D, KERAS.SeparableConv1D
 LAYERS = {  # ours, Keras's, their arguments, shape of the input
     "dense": (broadcast.Dense, KERAS.Dense, (5, "relu"), (4, 7, 3)),
     "dense of vectors": (broadcast.Dense, KERAS.Dense, (5,), (4, 3)),
     "dense without bias": (broadcast.Dense, KERAS.Dense, (5, None, False), (4, 3)),
     "convolution": (convolution.Conv2D, KERAS.Conv2D, (5, 3, 2), (4, 7, 7, 3)),
-    "dilated": (
-        partial(broadcast.SeparableConv1D, dilation_rate=2),
-        partial(KERAS.SeparableConv1D, dilation_rate=2),
-        (5, 3),
-        (4, 9, 3),
-    ),
-    "separable": (broadcast.SeparableConv1D, KERAS.SeparableConv1D, (5, 3, 2), (4, 9, 3)),
+    "dilated": (*SEPARABLE, (5, 3, 1, "valid", None, 2), (4, 9, 3)),
+    "separable": (*SEPARABLE, (5, 3, 2), (4, 9, 3)),
 }
 TOLERANCES = {"float32": 0, "mixed_bfloat16": 0.05, "mixed_float16": 0.005}  # in norm
 
