@@ -21,11 +21,7 @@ class Sentences:
         pass
 
     def span_tokenize(self, text):
-        offset = 0
-        for match in re.finditer(r"\. |$", text):
-            if text[offset : match.end()].strip():
-                yield offset, match.end()
-            offset = match.end()
+        return [match.span() for match in re.finditer(r"(?s)\S.*?(\. |\Z)", text)]
 
 
 @pytest.fixture(autouse=True, scope="module")
