@@ -27,7 +27,8 @@ def resnet(net, x, args):
     x = net.conv(x)
     x = x if preactivation == "widening" else act(net.norm(x))
     for stage, filters in enumerate((16, 32, 64)):
-        filters, stride = filters * (4 if bottleneck else 1), 2 if stage else 1
+        filters *= args.get("widen", 1) * (4 if bottleneck else 1)
+        stride = 2 if stage else 1
         widens = x.shape[3] != filters
         skip = y = x
         if preactivation == "widening" or (preactivation == "first" and stage):
@@ -42,7 +43,8 @@ def resnet(net, x, args):
         if bottleneck:
             strides = [stride, 1, 1] if args.get("strided") == "1x1" else [1, stride, 1]
         for number, step in enumerate(strides):
-            y = net.conv(act(net.norm(y)) if number else y, step)
+            groups = args.get("cardinality", 1) if number == 1 else 1
+            y = net.conv(act(net.norm(y)) if number else y, step, groups)
         x = skip + y if preactivation else act(skip + net.norm(y))
     x = act(net.norm(x)) if preactivation else x
     return net.dense(x.mean((1, 2)))

@@ -4,25 +4,15 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import models
-
-
-def resnext(net, x, groups):
-    """Computes a ResNeXt with one unit per stage, from section 5.3 and figure 3c."""
-    x = net.relu(net.norm(net.conv(x)))
-    for stride in (1, 2, 2):
-        shortcut = net.norm(net.conv(x, stride))
-        y = net.relu(net.norm(net.conv(x)))
-        y = net.relu(net.norm(net.conv(y, stride, groups)))
-        x = net.relu(shortcut + net.norm(net.conv(y)))
-    return net.dense(x.mean((1, 2)))
+from tests.models.test_cifar_resnets import resnet
 
 
 @pytest.mark.both_kerases
 def test_logits_equal_a_plain_numpy_network(plain):
-    sizes = {"depth": 11, "cardinality": 4, "base_width": 8, "input_shape": (8, 8, 3)}
-    model = models.build("resnext29_8x64d", **sizes)
+    args = {**models.get("resnext29_8x64d").args, "depth": 11, "cardinality": 4, "base_width": 8}
+    model = models.build("resnext29_8x64d", **args, input_shape=(8, 8, 3))
     net, images = plain(model)
-    np.testing.assert_allclose(model(images), resnext(net, images, 4), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model(images), resnet(net, images, args), rtol=1e-4, atol=1e-4)
 
 
 def test_parameters_equal_a_count_by_hand():
