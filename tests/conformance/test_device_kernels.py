@@ -27,29 +27,25 @@ def family(name):
     return {models.get(recipe.model).family, recipe.precision}
 
 
+MUON = "cifar10/airbench94_muon"
 TRAINED = sorted({*covering(OWN), *covering(OWN, changed_data)})
 STEPS = [("training_step", name) for name in TRAINED]
 STEPS += [("evaluation_step", name) for name in covering(OWN, family)]
 CASES = [(*step, "NHWC", recipes.get(step[1]).precision) for step in STEPS]
 CASES += [
     ("training_step", name, layout, precision)
-    for name in ("cifar10/airbench94_muon", "imagenet/resnet50_fastai")
+    for name in (MUON, "imagenet/resnet50_fastai")
     for layout in ("NHWC", "NCHW")
     for precision in ("float32", "mixed_float16", "mixed_bfloat16")
 ]
 
-# In the default suite, in the recipe's precision; the steps that test_recipes.py lowers, too.
-DEFAULT = {("training_step", "cifar10/airbench94_muon")}
-assert {case[:2] for case in CASES} >= DEFAULT
-
-
-def case(kind, name, layout, precision):
-    usual = (layout, precision) == ("NHWC", recipes.get(name).precision)
-    marks = () if usual and (kind, name) in DEFAULT else pytest.mark.long
-    return pytest.param(kind, name, layout, precision, marks=marks)
-
-
-CASES = [case(*arguments) for arguments in dict.fromkeys(CASES)]
+# In the default suite; the steps that test_recipes.py lowers, too.
+DEFAULT = ("training_step", MUON, "NHWC", recipes.get(MUON).precision)
+assert DEFAULT in CASES
+CASES = [
+    pytest.param(*case, marks=() if case == DEFAULT else pytest.mark.long)
+    for case in dict.fromkeys(CASES)
+]
 
 
 # A step copies these to the host, a few bytes each: seeds and sizes in Keras's dropout and
