@@ -65,7 +65,7 @@ def main(name, changes):
     with source_steps.building(side, small):
         model = fitting.build(data)
     del model.train_step  # which would augment the data set's images
-    recorded = np.load(source_steps.FIXTURES / f"{name}_on_{devices}.npz")
+    recorded = source_steps.read(f"{name}_on_{devices}")
     source_steps.set_weights(model, recorded)
     batches = distribute(source_steps.batches(STEPS, size, side), data)
     model.fit(batches, steps_per_epoch=STEPS, verbose=0)

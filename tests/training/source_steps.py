@@ -58,6 +58,12 @@ def in_our_order(names):
     return names
 
 
+def read(name):
+    """Returns what was recorded of a system."""
+    with np.load(FIXTURES / f"{name}.npz") as recorded:
+        return dict(recorded)
+
+
 def arrays(recorded, moment):
     """Returns a network's recorded arrays by kind, in the order of their layers."""
     pairs = (name.partition(" ") for name in recorded)

@@ -99,7 +99,7 @@ def test_sixty_steps_and_an_evaluation_equal_the_author_s(name):
     recipe = recipes.get(f"cifar10/{name}", precision="float64", batch_size=size, **changes)
     with source_steps.building(side, small):
         model = fitting.build(dataset.from_splits(recipe, SPLITS))
-    recorded = np.load(source_steps.FIXTURES / f"{name}.npz")
+    recorded = source_steps.read(name)
     source_steps.set_weights(model, recorded)
     train(model, recipe, [STEPS_PER_EPOCH], source_steps.batches(STEPS, size, side))
     check(model, recipe, recorded, size, side)
@@ -126,7 +126,7 @@ def test_sixty_steps_with_a_proxy_equal_jordan_s(monkeypatch):
 
     monkeypatch.setattr(networks, "build", small)
     model = fitting.build(dataset.from_splits(recipe, SPLITS))
-    recorded = np.load(source_steps.FIXTURES / "airbench96_faster.npz")
+    recorded = source_steps.read("airbench96_faster")
     main, proxy = (source_steps.network_of(recorded, number) for number in (0, 1))
     for network, arrays in ((model, main), (model.proxy.network, proxy)):
         source_steps.set_weights(network, arrays)
@@ -155,7 +155,7 @@ def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():
     )
     with source_steps.building(64, {"depth": 26, "width": 2, "num_classes": 10}):
         model = fitting.build(dataset.from_splits(recipe, SPLITS))
-    recorded = np.load(source_steps.FIXTURES / "resnet50_fastai_8m.npz")
+    recorded = source_steps.read("resnet50_fastai_8m")
     source_steps.set_weights(model, recorded)
     sizes = [recipe.in_epoch(epoch).batch_size for epoch in range(7)]
     by_step = [size for size in sizes for _ in range(80 // size)]
