@@ -188,7 +188,7 @@ def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
 
 
 # Columns of the text -> width.
-IN_TEXT = {"reached": 11, "median time": 18, "speed-up": 9, "epochs": 7, "USD": 10}
+IN_TEXT = {"reached": 11, "median time": 17, "speed-up": 9, "epochs": 8, "USD": 10}
 # Heading, name of the statistic in a summary, and format or function that formats it.
 PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("setting", "setting", ""),
