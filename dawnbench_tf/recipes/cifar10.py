@@ -1,8 +1,14 @@
 """CIFAR-10 to 94 % top-1: DAWNBench's TensorFlow and PyTorch seeds, and the fast entries."""
 
 from dataclasses import replace
+from functools import partial
 
 from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
+
+# The usual images: a mean for each channel, padded crops and flips; each source has its deviation.
+images = partial(
+    Images, pad=4, flip=True, standardize="channel", channel_mean=(0.4914, 0.4822, 0.4465)
+)
 
 # Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
 # 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
@@ -40,13 +46,7 @@ RESNET50_TENSORPACK = Recipe(
     drop_remainder=True,
     optimizer=Optimizer(learning_rate=0.1, weight_decay=2e-4),
     schedule=Schedule(form="steps", epochs=(1, 82, 123, 300), factors=(0.1, 1, 0.1, 0.01, 0.002)),
-    data=Images(
-        pad=4,
-        flip=True,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
-        channel_deviation=(128 / 255, 128 / 255, 128 / 255),
-    ),
+    data=images(channel_deviation=(128 / 255, 128 / 255, 128 / 255)),
 )
 
 # Source: examples/cifar10.py and basenet/lr.py of basenet, at the commit that the entry names. The
@@ -67,14 +67,7 @@ BASENET = Recipe(
         epochs=(0, 15 - 1 / 391, 15, 30, 35, 35 + 1 / 391),
         factors=(0, 1 - 1 / (15 * 391), 1.05, 0.05, 0, 0.005),
     ),
-    data=Images(
-        pad=4,
-        pad_mode="reflection",
-        flip=True,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
-        channel_deviation=(63 / 255, 62.1 / 255, 66.7 / 255),
-    ),
+    data=images(pad_mode="reflection", channel_deviation=(63 / 255, 62.1 / 255, 66.7 / 255)),
 )
 
 # Source: cifar10/dawn_mod.py of fastai/imagenet-fast with the flags in dawn_submission/README.md,
@@ -96,13 +89,10 @@ WRN_22_6 = Recipe(
         factors=(1 / 20, 1, 1 / 20, 1 / 2000),
         momenta=(0.95, 0.85, 0.95, 0.95),
     ),
-    data=Images(
-        pad=4,
+    data=images(
         pad_mode="reflection",
-        flip=True,
         color_jitter=(0.25, 0.25, 0.25),
         rotation=2,
-        standardize="channel",
         channel_mean=(0.4914, 0.48216, 0.44653),
         channel_deviation=(0.24703, 0.24349, 0.26159),
     ),

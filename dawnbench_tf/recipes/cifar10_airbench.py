@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Average, Images, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Average, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipes.cifar10 import images
 
 # Source: legacy/airbench94.py and legacy/airbench96.py of cifar10-airbench. Their rates, 11.5 and 9
 # per 1,024 examples, are the total weight of one gradient over all steps: with Nesterov momentum,
@@ -31,13 +32,10 @@ AIRBENCH94 = Recipe(
     ),
     schedule=Schedule(form="linear", epochs=(0, 0.23 * 9.9, 9.9), factors=(0.2, 1, 0.07)),
     average=Average(decay=0.95, every=5, lookahead=True),
-    data=Images(
+    data=images(
         pad=2,
         pad_mode="reflection",
-        flip=True,
         alternating_flip=True,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
         channel_deviation=(0.2470, 0.2435, 0.2616),
         test_views="mirror_and_shifts",
     ),

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Average, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipes.cifar10 import images
 
 # Source: dawn.py of cifar10-fast, at the commit that the entry names. Its loss is the sum over the
 # batch, its rate is divided and its decay multiplied by 512: equal to ours, whose loss is the mean.
@@ -20,15 +21,7 @@ RESNET9_24EP = Recipe(
     drop_remainder=True,
     optimizer=Optimizer(learning_rate=0.4, nesterov=True, weight_decay=5e-4, decays="all"),
     schedule=Schedule(form="linear", epochs=(0, 5 - _STEP, 24 - _STEP), factors=(_STEP / 5, 1, 0)),
-    data=Images(
-        pad=4,
-        pad_mode="reflection",
-        flip=True,
-        cutout=8,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
-        channel_deviation=(0.2471, 0.2435, 0.2616),
-    ),
+    data=images(pad_mode="reflection", cutout=8, channel_deviation=(0.2471, 0.2435, 0.2616)),
 )
 
 # Source: new_dawn.py of cifar10-fast. BN's shifts, its only biases, have 64 times the learning rate
@@ -74,14 +67,10 @@ BAIDUNET8 = Recipe(
     batch_size=128,
     optimizer=Optimizer(learning_rate=0.1, weight_decay=5e-4, decays="all"),
     schedule=Schedule(form="steps", epochs=(140, 190), factors=(1, 0.1, 0.01)),
-    data=Images(
-        pad=4,
-        flip=True,
+    data=images(
         cutout=8,
         cutout_clipped=True,
         cutout_color="black",
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
         channel_deviation=(0.2023, 0.1994, 0.2010),
     ),
 )
@@ -180,12 +169,9 @@ BAIDUNET9P = Recipe(
         factors=(1 / 25, 1, 1 / 250_000),
         momenta=(0.95, 0.85, 0.95),
     ),
-    data=Images(
-        pad=4,
+    data=images(
         pad_mode="reflection",
-        flip=True,
         mixup=0.4,
-        standardize="channel",
         channel_mean=(0.491, 0.482, 0.447),
         channel_deviation=(0.247, 0.243, 0.261),
     ),
