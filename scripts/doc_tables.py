@@ -56,7 +56,7 @@ def results() -> str:
 
 def entries() -> str:
     """Formats a row for each published entry: what reproduces it."""
-    table = reproductions.table(recipes.rows().values())
+    table = reproductions.table()
     training, inference = (
         sum(bool(item.recipe) for entry, item in table.items() if phase in entry)
         for phase in ("/train/", "/inference/")

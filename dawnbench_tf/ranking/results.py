@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.recipes.reproductions import Reproduction
@@ -222,7 +221,7 @@ def dawnbench_results() -> list[Result]:
         for cells in csv.DictReader(file, delimiter="\t"):
             point = float(cells["hours"]), float(cells["score"])
             curves[cells["dataset"], cells["name"]].append(point)
-    reproduced = reproductions.table(recipes.rows().values())
+    reproduced = reproductions.table()
     published, numbers = [], {"score", "hours", "latency", "usd", "usd_per_hour"}
     for path, row in published_entries().items():
         values: dict[str, Any] = {**row, **{n: float(row[n]) if row[n] else None for n in numbers}}

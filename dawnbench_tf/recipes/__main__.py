@@ -46,8 +46,7 @@ def main(options: Options, names: list[str]) -> None:
         print(recipe_files.to_toml(recipes.get(names[0]), names[0]))
         return
     if options.entry:
-        entries = reproductions.find(options.entry, reproductions.table(recipes.rows().values()))
-        print("\n\n".join(map(reproductions.description, entries)))
+        print("\n\n".join(map(reproductions.description, reproductions.find(options.entry))))
         return
     width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
     texts = [

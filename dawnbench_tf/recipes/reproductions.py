@@ -4,12 +4,12 @@ The recipes' `Published` evidence names the training entries. other_entries.tsv 
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import Published, published_entries
 from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.tasks import RANKED
@@ -48,16 +48,12 @@ class Reproduction(NamedTuple):
         return commands + ["dawnbench infer --model=RUN"] * ("/inference/" in self.entry)
 
 
-def table(recipes: Iterable[Recipe]) -> Mapping[str, Reproduction]:
-    """Returns path of an entry -> what reproduces it, for all published entries.
-
-    Args:
-      recipes: all recipes. An inference entry has the first that trains its network.
-    """
-    recipes = list(recipes)
+def table() -> Mapping[str, Reproduction]:
+    """Returns path of an entry -> what reproduces it, for all published entries."""
+    rows = recipes.rows().values()
     trained = {
         item.entry: Reproduction(item.entry, recipe.name, recipe.model, item.note)
-        for recipe in recipes
+        for recipe in rows
         for item in recipe.evidence
         if isinstance(item, Published)
     }
@@ -66,26 +62,26 @@ def table(recipes: Iterable[Recipe]) -> Mapping[str, Reproduction]:
         for other in csv.DictReader(file, delimiter="\t"):
             entry, model = other["entry"], other["model"]
             task = RANKED[entry.partition("/")[0]].name
-            names = [row.name for row in recipes if row.model == model and row.task == task]
+            names = [row.name for row in rows if row.model == model and row.task == task]
+            # An inference entry has the first recipe that trains its network.
             recipe = names[0] if names and "/inference/" in entry else ""
             others[entry] = Reproduction(entry, recipe, model, other["note"])
     both = trained | others
     return MappingProxyType({entry: both[entry] for entry in published_entries() if entry in both})
 
 
-def find(text: str, reproductions: Mapping[str, Reproduction]) -> list[Reproduction]:
+def find(text: str) -> list[Reproduction]:
     """Returns the entries whose path contains a text, in any case.
 
     Args:
       text: part of a path, as "apple_resnet9".
-      reproductions: the result of `table`.
 
     Raises:
       Refusal: no path contains it.
     """
-    matches = [item for entry, item in reproductions.items() if text.lower() in entry.lower()]
+    matches = [item for entry, item in table().items() if text.lower() in entry.lower()]
     if not matches:
-        names = (entry.rpartition("/")[2] for entry in reproductions)
+        names = (entry.rpartition("/")[2] for entry in published_entries())
         hint = suggestion(text, names, "", cutoff=0.4)
         refuse("entry", text, f"is in no published entry's name{'; ' * bool(hint)}{hint}")
     return matches

@@ -9,7 +9,7 @@ from dawnbench_tf.recipe.evidence import Published, published_entries
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.refusals import Refusal
 
-TABLE = reproductions.table(recipes.rows().values())
+TABLE = reproductions.table()
 
 
 def test_every_published_entry_is_there_once():
@@ -50,9 +50,9 @@ def test_the_commands_train_and_time():
 
 
 def test_an_entry_is_found_by_a_part_of_its_name_and_a_typo_gets_a_hint():
-    assert [item.recipe for item in reproductions.find("BASENET", TABLE)] == ["cifar10/basenet"]
+    assert [item.recipe for item in reproductions.find("BASENET")] == ["cifar10/basenet"]
     with pytest.raises(Refusal, match="--entry=basnet: is in no .* name; did you mean basenet?"):
-        reproductions.find("basnet", TABLE)
+        reproductions.find("basnet")
 
 
 def test_the_command_shows_what_reproduces_an_entry(cold_command):
