@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import files
-from dawnbench_tf.refusals import Refusal, one_line, shown
+from dawnbench_tf.refusals import Refusal, one_line, refusing, shown
 from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
@@ -72,11 +72,8 @@ def read(folder: Path) -> Study:
     if not path.is_file():
         raise Refusal(f"{folder}: holds no {STUDY}; should be the --output_dir of a study")
     values = files.read_json(path)
-    try:
+    with refusing(path, "is damaged or no study", ValueError, hint="restore it"):
         return Study.from_values(values)
-    except ValueError as error:
-        reason = one_line(error, 80)
-        raise Refusal(f"{path}: is damaged or no study ({reason}); restore it") from None
 
 
 def read_outcomes(
