@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,7 +20,7 @@ from markupsafe import Markup
 from dawnbench_tf import files
 from dawnbench_tf.ranking import plots
 from dawnbench_tf.ranking.results import Result
-from dawnbench_tf.ranking.tables import FIGURES, Table, format_hours
+from dawnbench_tf.ranking.tables import Table, format_hours
 from dawnbench_tf.refusals import Refusal
 
 HERE = Path(__file__).parent
@@ -35,7 +34,6 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     unranked = [result for result in results if result.reasons and result.mine]
     results = [result for result in results if not result.reasons]
     links = _links(results)
-    comparable = _comparable(results, links)
     # Of each result: name of the table, rank, number of ranked results, figure.
     standings = defaultdict[Result, list[tuple[str, int, int, str]]](list)
     for table in tables:
@@ -46,17 +44,29 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         raise Refusal(f"{folder / 'entries'}: is a link; should be a folder: remove the link")
     files.make_folder(folder / "entries")
     page = templates.get_template("entry.html")
+    comparable = {}  # what the script of the pages draws and compares, by the name of a page
     for result in results:
+        step = -(-len(result.curve) // MOST_POINTS) or 1
+        curve = [(round(hours, 6), round(score, 4)) for hours, score in result.curve]
+        facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
+        comparable[links[result]] = {
+            **{name: _ADDRESS.sub("", getattr(result, name)) for name in facts},
+            "figures": {name: written for name, _, _, written in standings[result]},
+            "metric": result.task.metric,
+            "threshold": result.task.threshold,
+            "curve": [*curve[:-1:step], *curve[-1:]],
+            "hit": None if result.hours is None else (result.hours, result.score),
+        }
         text = page.render(
             result=result,
             standings=standings[result],
             best=max((score for _, score in result.curve), default=None),
             task=result.task,
-            id=links[result].removesuffix(".html"),
-            data=comparable[links[result].removesuffix(".html")],
+            id=links[result],
+            data=comparable[links[result]],
             root="../",
         )
-        files.write_whole(folder / "entries" / links[result], text, durable=False)
+        files.write_whole(folder / "entries" / f"{links[result]}.html", text, durable=False)
     sections = defaultdict(list)
     for table in tables:
         sections[table.task].append((table, plots.record_chart(table)))
@@ -90,7 +100,7 @@ def _templates() -> Environment:
 
 
 def _links(results: list[Result]) -> dict[Result, str]:
-    """Returns result -> file name of its page: unique regardless of case, safe in a URL."""
+    """Returns result -> name of its page's file: unique regardless of case, safe in a URL."""
     taken: set[str] = set()
     numbers = defaultdict[str, Iterator[int]](lambda: count(1))  # not yet tried, of a stem
     links = {}
@@ -100,28 +110,5 @@ def _links(results: list[Result]) -> dict[Result, str]:
         names = (stem if n == 1 else f"{stem}-{n}" for n in numbers[stem.lower()])
         name = next(name for name in names if name.lower() not in taken)
         taken.add(name.lower())
-        links[result] = f"{name}.html"
+        links[result] = name
     return links
-
-
-def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, dict[str, Any]]:
-    """Returns what the script of the pages draws and compares, by the name of an entry's page."""
-    rows = {}
-    for result in results:
-        figures = {
-            figure.name: figure.format(figure.value(result))
-            for figure in FIGURES
-            if figure.phase == result.phase and figure.value(result) is not None
-        }
-        curve = [(round(hours, 6), round(score, 4)) for hours, score in result.curve]
-        facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
-        step = -(-len(result.curve) // MOST_POINTS) or 1
-        rows[links[result].removesuffix(".html")] = {
-            **{name: _ADDRESS.sub("", getattr(result, name)) for name in facts},
-            "figures": figures,
-            "metric": result.task.metric,
-            "threshold": result.task.threshold,
-            "curve": [*curve[:-1:step], *curve[-1:]],
-            "hit": None if result.hours is None else (result.hours, result.score),
-        }
-    return rows
