@@ -98,24 +98,13 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
     """Reads the outcome of a run that reached its goal or trained all epochs; None if neither."""
     run, recipe = _read(planned, folder), planned.recipe
     if run is not None and run.reached:
-        return _make_outcome(planned, folder, run, REACHED, "", wall_seconds)
+        return read_ended(planned, folder, REACHED, "", wall_seconds)
     if run is None or not run.rows or run.rows[-1]["epoch"] < recipe.epochs - 1e-4:
         return None
     metric = recipe.task_row.metric
     best = max(row[metric] for row in run.rows)
     reason = f"best {metric} {best:g} of {recipe.goal:g}"
-    return _make_outcome(planned, folder, run, MISSED, reason, wall_seconds)
-
-
-def read_failed(
-    planned: PlannedRun, folder: Path, status: str, reason: str, wall: float
-) -> Outcome:
-    """Reads the outcome of a run that failed with a given status and reason."""
-    try:
-        run = _read(planned, folder)
-    except Refusal as refusal:
-        run, status, reason = None, CRASHED, str(refusal)
-    return _make_outcome(planned, folder, run, status, reason, wall)
+    return read_ended(planned, folder, MISSED, reason, wall_seconds)
 
 
 def has_begun(folder: Path) -> bool:
@@ -155,10 +144,9 @@ _OF_MISC = {
 FACTS = {**_OF_ENTRY, **_OF_MISC, "latency_ms": float, "runtime": str, "jobs": int}
 
 
-def _make_outcome(
-    planned: PlannedRun, folder: Path, run: runs.Run | None, status: str, reason: str, wall: float
-) -> Outcome:
-    metric = planned.recipe.task_row.metric
+def read_ended(planned: PlannedRun, folder: Path, status: str, reason: str, wall: float) -> Outcome:
+    """Reads the outcome of a run that ended with a given status and reason."""
+    run, metric = _read(planned, folder), planned.recipe.task_row.metric
     entry, timed = (_read_newest(folder / RUN, phase) for phase in ("train", "inference"))
     misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
     facts = {name: (misc if name in _OF_MISC else entry).get(name) for name in _OF_ENTRY | _OF_MISC}

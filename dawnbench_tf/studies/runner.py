@@ -212,7 +212,7 @@ class Runner:
             self._refused[planned.name] = reason
             terminal.say(f"{planned.name}: refused: {reason}")
         else:
-            self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
+            self._keep(planned, outcomes.read_ended(planned, folder, status, reason, spent))
 
     def _finish(self, planned: PlannedRun, spent: float, failed: bool = False) -> bool:
         """Records a run's outcome if its folder shows that it has finished; returns whether."""

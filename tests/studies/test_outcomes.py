@@ -112,7 +112,7 @@ def test_times_are_of_the_first_row_at_the_threshold():
 def test_a_run_that_left_nothing_has_no_rows(tmp_path):
     (planned, *_) = grid.plan(samples.study())
     assert outcomes.read_finished(planned, tmp_path, 2.0) is None
-    outcome = outcomes.read_failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
+    outcome = outcomes.read_ended(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
     assert outcome.status == outcomes.CRASHED and outcome.rows == [] and outcome.seconds == 0
 
 
@@ -128,7 +128,7 @@ def test_an_outcome_has_the_facts_of_the_newest_entries(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
         os.utime(path, (moment, moment))
-    outcome = outcomes.read_failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
+    outcome = outcomes.read_ended(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
     facts = {"hardware": "2 CPU", "examplesPerSecond": 900.0}
     assert outcome.facts == {**facts, "latency_ms": 2.5, "runtime": "litert float32"}
 
