@@ -28,7 +28,7 @@ from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.recipe.options import OF_A_CALL, RunOptions
 from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import Estimate
-from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing, shown
 from dawnbench_tf.settings import Checked, check_fields, setting
 from dawnbench_tf.submission import prices
 from dawnbench_tf.terminal import dollars
@@ -255,17 +255,14 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
     machines: dict[str, dict[str, Estimate]] = {}
     for path in files.paths(paths):
         values = files.read_json(path, LARGEST, "`dawnbench estimate --output=FILE` writes one")
-        where = ""  # in the file
-        try:
+        with refusing(path, "", ValueError):
             check_fields(values, {"format": int, "date": str, "estimates": list[Any]}, "estimates")
             if values["format"] != FORMAT:
                 raise ValueError(f"format should be {FORMAT}, of this version of dawnbench_tf")
-            rows: list[Estimate] = []
-            for facts in values["estimates"]:
-                where = f"estimates.{len(rows)}: "
+        rows: list[Estimate] = []
+        for number, facts in enumerate(values["estimates"]):
+            with refusing(f"{path}: estimates.{number}", "", ValueError):
                 rows.append(Estimate.from_facts(facts))
-        except ValueError as error:
-            raise Refusal(f"{path}: {where}{one_line(error)}") from None
         machines[str(path)] = {row.recipe: row for row in rows if not row.reason}
     names = [name for own in machines.values() for name in own]
     if not any(names.count(name) > 1 for name in names):

@@ -194,9 +194,10 @@ class Images:
         check(self)
         if list(self.image_size_epochs) != sorted(set(self.image_size_epochs)):
             refuse("image_size_epochs", self.image_size_epochs, "should increase")
-        if len(self.image_size_epochs) != max(len(self.image_sizes) - 1, 0):
-            expected = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
-            expected = expected if self.image_sizes else "requires --image_sizes"
+        sizes = len(self.image_sizes)
+        if len(self.image_size_epochs) != max(sizes - 1, 0):
+            expected = f"should be one fewer than the {sizes} image_sizes"
+            expected = expected if sizes else "requires --image_sizes"
             refuse("image_size_epochs", self.image_size_epochs, expected)
         if self.alternating_flip and not self.flip:
             refuse("alternating_flip", True, "requires --flip")
@@ -214,11 +215,7 @@ class Images:
         for name, count, expected in (
             ("color_jitter", 3, "should be three shares: of brightness, contrast, saturation"),
             ("brightness_contrast", 2, "should be two numbers: b and c"),
-            (
-                "smallest_crops",
-                len(self.image_sizes),
-                f"should be {len(self.image_sizes)}, one for each of image_sizes",
-            ),
+            ("smallest_crops", sizes, f"should be {sizes}, one for each of image_sizes"),
             ("color_shift", 2, "should be two shares: of brightness, of chroma"),
         ):
             value = getattr(self, name)
