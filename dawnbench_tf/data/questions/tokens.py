@@ -50,8 +50,14 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     >>> [text[a:b] for a, b in offsets(text, "words")]
     ['Don', "'", 't', 'pay', '$', '1', ',', '000', '.', '50', '!']
     """
-    if tokenizer == "treebank":
-        return list(_treebank(text))
+    if tokenizer == "treebank":  # nltk's Penn Treebank tokenizer, split further at _SIGNS
+        sentences, words = _tokenizers()
+        return [
+            part.span()
+            for begin, end in sentences.span_tokenize(text)
+            for first, past in words.span_tokenize(text[begin:end])
+            for part in _PARTS.finditer(text, begin + first, begin + past)
+        ]
     return [match.span() for match in _TOKENS[tokenizer].finditer(text)]
 
 
@@ -70,20 +76,6 @@ def _tokenizers() -> tuple[Any, Any]:
         refuse("tokenizer", "treebank", f"nltk's sentences are not installed; {hint}")
 
 
-def _nltk_version() -> str:
-    _tokenizers()
-    return f"nltk {importlib.metadata.version('nltk')}"
-
-
-def _treebank(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the tokens of nltk's Penn Treebank tokenizer, split further at _SIGNS."""
-    sentences, words = _tokenizers()
-    for begin, end in sentences.span_tokenize(text):
-        for first, past in words.span_tokenize(text[begin:end]):
-            for part in _PARTS.finditer(text, begin + first, begin + past):
-                yield part.span()
-
-
 @cache
 def _pipeline() -> Any:
     """Loads spaCy's pipeline, once in a process."""
@@ -99,32 +91,19 @@ def _pipeline() -> Any:
         refuse("tokenizer", "spacy", f"its model {MODEL} is not installed; {hint}")
 
 
-def _spacy_version() -> str:
-    meta = _pipeline().meta
-    return f"{meta['name']} {meta['version']} {meta['spacy_version']}"
-
-
-def _annotate(texts: Iterable[str]) -> Iterator[Annotated]:
-    """Tokenizes and annotates texts; yields one `Annotated` for each."""
-    spaced = (re.sub(r"\s", " ", text) for text in texts)  # as in the entries' code
-    for document in _pipeline().pipe(spaced):
-        yield Annotated(
-            [token.text for token in document],
-            [(token.idx, token.idx + len(token.text)) for token in document],
-            [token.lemma_ for token in document],
-            [
-                (PART_IDS.get(token.tag_, 0), ENTITY_IDS.get(token.ent_type_, 0))
-                for token in document
-            ],
-        )
-
-
 def cut(
     texts: Iterable[str], tokenizer: str, pieces: Vocabulary | None = None
 ) -> Iterator[Annotated]:
     """Tokenizes texts; yields one `Annotated` for each."""
     if tokenizer == "spacy":
-        yield from _annotate(texts)
+        spaced = (re.sub(r"\s", " ", text) for text in texts)  # as in the entries' code
+        for document in _pipeline().pipe(spaced):
+            yield Annotated(
+                [token.text for token in document],
+                [(token.idx, token.idx + len(token.text)) for token in document],
+                [token.lemma_ for token in document],
+                [(PART_IDS.get(t.tag_, 0), ENTITY_IDS.get(t.ent_type_, 0)) for t in document],
+            )
         return
     located = ((text, offsets(text, tokenizer)) for text in texts)
     plain = (([text[a:b] for a, b in extents], extents) for text, extents in located)
@@ -135,12 +114,15 @@ def cut(
 
 def version(tokenizer: str) -> str:
     """Returns the tokenizer's name and version. Raises Refusal if it is not installed."""
-    versions = {
-        "spacy": _spacy_version,
-        "treebank": _nltk_version,
-        "wordpiece": lambda: importlib.metadata.version("tf-models-official"),
-    }
-    return f"{tokenizer} {versions[tokenizer]()}" if tokenizer in versions else tokenizer
+    if tokenizer == "spacy":
+        meta = _pipeline().meta
+        return f"spacy {meta['name']} {meta['version']} {meta['spacy_version']}"
+    if tokenizer == "treebank":
+        _tokenizers()
+        return f"treebank nltk {importlib.metadata.version('nltk')}"
+    if tokenizer == "wordpiece":
+        return f"wordpiece {importlib.metadata.version('tf-models-official')}"
+    return tokenizer
 
 
 def locate(context: str, answer: str, start: int) -> int:
