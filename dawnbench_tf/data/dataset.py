@@ -291,12 +291,10 @@ def open(
         refuse("download", True, "is for TensorFlow Datasets; name your own data as --data_dir")
     else:
         splits = import_module(f"dawnbench_tf.data.{task.module}").load(recipe, data_dir, download)
-    recipe = modality.complete(recipe, splits)
+    recipe, splits = modality.complete(recipe, splits)
     task = recipe.whole_task
     if task.is_own and not task.threshold:
         recipe = recipe.with_values(task=replace(task, threshold=recipe.goal))
-    splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
-    modality.check(recipe.task_row, splits)
     splits = splits.hold_out(recipe.held_out) if recipe.held_out else splits
     return from_splits(recipe, splits, placement)
 

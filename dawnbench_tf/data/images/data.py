@@ -225,8 +225,9 @@ class ImageData(Data):
 DATA = ImageData
 
 
-def complete(recipe: Recipe, splits: Splits) -> Recipe:
+def complete(recipe: Recipe, splits: Splits) -> tuple[Recipe, Splits]:
     """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
+    # And the data, checked, with the training images that a recipe with `train_examples` uses.
     task = recipe.whole_task
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])
@@ -240,7 +241,16 @@ def complete(recipe: Recipe, splits: Splits) -> Recipe:
     )
     if task.is_own and not task.classes and not splits.classes:
         _compare_labels(task.name, splits, completed.classes)
-    return recipe.with_values(task=completed)
+    recipe = recipe.with_values(task=completed)
+    if not recipe.train_examples or recipe.synthetic:
+        check(recipe.task_row, splits)
+        return recipe, splits
+    check(replace(recipe.task_row, train_examples=completed.train_examples), splits)
+    chosen = division.choose(len(splits.train.labels), recipe.train_examples, recipe.seed)
+    if len(lost := np.setdiff1d(splits.train.labels, splits.train.labels[chosen])):
+        numbers = ", ".join(map(str, lost[:10])) + ", ..." * (len(lost) > 10)
+        terminal.say(f"--train_examples={recipe.train_examples}: leaves none of class {numbers}")
+    return recipe, splits._replace(train=splits.train.take(chosen))
 
 
 def _compare_labels(name: str, splits: Splits, classes: int) -> None:
@@ -252,18 +262,6 @@ def _compare_labels(name: str, splits: Splits, classes: int) -> None:
     if len(empty := np.setdiff1d(np.arange(classes), trained)):
         numbers = ", ".join(map(str, empty[:10])) + ", ..." * (len(empty) > 10)
         terminal.say(f"{name}: {classes} classes by the largest label; without example: {numbers}")
-
-
-def take_part(recipe: Recipe, splits: Splits) -> Splits:
-    """Returns the data set with the training images that a recipe with `train_examples` uses."""
-    if not recipe.train_examples:
-        return splits
-    check(replace(recipe.task_row, train_examples=recipe.whole_task.train_examples), splits)
-    chosen = division.choose(len(splits.train.labels), recipe.train_examples, recipe.seed)
-    if len(lost := np.setdiff1d(splits.train.labels, splits.train.labels[chosen])):
-        numbers = ", ".join(map(str, lost[:10])) + ", ..." * (len(lost) > 10)
-        terminal.say(f"--train_examples={recipe.train_examples}: leaves none of class {numbers}")
-    return splits._replace(train=splits.train.take(chosen))
 
 
 def check(task: Task, splits: Splits) -> None:

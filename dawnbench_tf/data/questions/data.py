@@ -31,7 +31,6 @@ from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.tasks import Task
 
 SAMPLE = 40  # test questions that runtimes are compared on
 MOST_QUESTIONS_PER_REPLICA = 64  # largest test batch of a replica
@@ -297,21 +296,14 @@ def _first(encoded: Encoded, count: int) -> Encoded:
     return encoded._replace(test=test, test_corpus=corpus)
 
 
-def complete(recipe: Recipe, encoded: Encoded) -> Recipe:
+def complete(recipe: Recipe, encoded: Encoded) -> tuple[Recipe, Encoded]:
     """Returns the recipe with its task's numbers of questions, where they are 0, from the data."""
+    # Raises Refusal if a split has another number of questions than the task, where it says.
     task = recipe.whole_task
     train = task.train_examples or encoded.whole or len(encoded.train.context_of_question)
     test = task.test_examples or len(encoded.test.context_of_question)
-    return recipe.with_values(task=replace(task, train_examples=train, test_examples=test))
-
-
-def take_part(recipe: Recipe, encoded: Encoded) -> Encoded:
-    """Returns the data set unchanged: questions are selected before they are encoded."""
-    return encoded
-
-
-def check(task: Task, encoded: Encoded) -> None:
-    """Raises Refusal if a split has another number of questions than the task, where it says."""
+    recipe = recipe.with_values(task=replace(task, train_examples=train, test_examples=test))
+    task = recipe.task_row
     for name, split, questions in (
         ("train", encoded.train, task.train_examples),
         ("test", encoded.test, task.test_examples),
@@ -320,6 +312,7 @@ def check(task: Task, encoded: Encoded) -> None:
         if questions and count != questions:
             text = f"should hold {questions} questions, found {count}"
             raise Refusal(f"{task.name} {name}: {text}; --task=squad_json takes a part of a set")
+    return recipe, encoded
 
 
 def synthetic(recipe: Recipe) -> Encoded:
