@@ -158,11 +158,6 @@ class Data(Protocol):
 
     # Parts of it.
 
-    @property
-    def selects_views(self) -> bool:
-        """Whether only the test examples of `unsure` get test-time augmentation."""
-        return False
-
     def unsure(self, answers: Any) -> "tuple[np.ndarray, Data]":
         """Returns the test examples with the least probable answers, a share that the recipe sets.
 
@@ -171,11 +166,7 @@ class Data(Protocol):
 
         Returns:
           Their indices, and the data set with only them as the test set.
-
-        Raises:
-          ValueError: the recipe does not select examples.
         """
-        raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def sample(self, count: int = 0) -> tuple[Any, "Data"]:
         """Returns an index of `examples`, and the data set with only them.

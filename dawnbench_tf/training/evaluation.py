@@ -39,7 +39,7 @@ class Evaluator:
         self._forward_once = _forward(data, model, order, spec)  # without test-time augmentation
 
     def __call__(self) -> dict[str, float]:
-        selects = self._data.selects_views
+        selects = getattr(self._data.recipe.data, "views_share", 1) < 1  # of images
         with averages.use_averages(self._model, self._data.placement.strategy):
             forward = self._forward_once if selects else self._forward
             outputs = [forward(batch).numpy() for batch in self._batches]

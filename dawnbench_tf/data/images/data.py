@@ -128,10 +128,6 @@ class ImageData(Data):
         chosen, split = self.splits.test.spaced(count or SAMPLE)
         return chosen, self._tested_on(split)
 
-    @property
-    def selects_views(self) -> bool:
-        return self.recipe.data.views_share < 1
-
     def unsure(self, answers: np.ndarray) -> tuple[np.ndarray, "ImageData"]:
         shifted = np.exp(answers - answers.max(1, keepdims=True))
         most_probable = 1 / shifted.sum(1)  # probability of each image's answer
