@@ -137,7 +137,7 @@ def sides(loaded, threads):
     from dawnbench_tf.inference import runtime_choice, runtimes
 
     candidates = runtime_choice.compare(loaded, "", threads, lambda text: None)
-    best = runtime_choice.select_accurate(candidates, loaded.recipe.task_row)[0]
+    best = runtime_choice.select_accurate(candidates, loaded.data.recipe.task_row)[0]
     float32 = [c for c in candidates if c.runtime and c.precision == "float32"]
     torch.set_num_threads(threads)
     network = Network(loaded.served.build("float32")).eval()
@@ -149,7 +149,7 @@ def sides(loaded, threads):
         theirs = network(example).numpy()
         traced = torch.jit.optimize_for_inference(torch.jit.trace(network, example))
         compiled = None
-        if loaded.recipe.model in COMPILED:
+        if loaded.data.recipe.model in COMPILED:
             compiled = torch.compile(network)  # needs a C++ compiler
             compiled(example)
     ours = runtimes.build("function", loaded.served, "float32", threads).call((image,))

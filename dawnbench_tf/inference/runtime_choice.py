@@ -77,7 +77,7 @@ def compare(
             outputs[index] = latencies.outputs
     if candidates[0].runtime is None:  # Keras in float32, the reference
         refuse("runtime", "keras", candidates[0].reason)
-    metric = serving.recipe.task_row.metric
+    metric = data.recipe.task_row.metric
     answers = {index: data.join(own) for index, own in outputs.items() if index in built}
     for index, round_seconds in seconds.items():
         candidates[index] = candidates[index]._replace(

@@ -58,11 +58,6 @@ class Serving(NamedTuple):
     served: Served
     facts: Mapping[str, Any] = MappingProxyType({})  # further keys of an entry's misc
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe of the run."""
-        return self.data.recipe
-
 
 def builder(
     recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False

@@ -33,7 +33,7 @@ def save(folder, recipe):
 def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
     trained = save(tmp_path, replace(DIGITS, precision="mixed_float16"))
     loaded = serving.load(tmp_path)
-    assert loaded.recipe.precision == "mixed_float16"
+    assert loaded.data.recipe.precision == "mixed_float16"
     served = loaded.served.build("float32")
     for ours, theirs in zip(served.weights, trained.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
