@@ -178,8 +178,8 @@ def infer(options: Options, data: Any = None) -> Entry:
         loaded = serving.load(Path(options.model), data_dir, task_name, data)
     if options.batch_sizes and not loaded.data.fixed_shape:
         refuse("batch_sizes", options.batch_sizes, "is for images; questions run one at a time")
-    task = loaded.data.recipe.task_row
     tested, examples = loaded.data, loaded.served.examples
+    recipe, task = tested.recipe, tested.recipe.task_row
     if options.examples:
         chosen, tested = tested.sample(options.examples)
         examples = examples[chosen]
@@ -231,9 +231,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     here = strategies.machine_of(strategy, machine_cpus, on_cpu)
     if options.threads < machine_cpus:  # else the entry would replace that of all CPUs
         here = here._replace(tag=f"{here.tag}-{counted(options.threads, 'thread')}")
-    entry = run_entry.inference_entry(
-        loaded.data.recipe, options.credits, here, mean_ms, score, facts
-    )
+    entry = run_entry.inference_entry(recipe, options.credits, here, mean_ms, score, facts)
 
     # The report.
     interval = latencies.interval() * 1e3  # infinite for one call
@@ -279,7 +277,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     finally:  # a size may fail: the rows before it are kept
         terminal.status("")
         if rows:
-            batch_sizes.write(rows, f"{loaded.data.recipe.model}, {name} {precision}", output)
+            batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
             terminal.say(batch_sizes.format_table(rows), sys.stdout)
     return entry
 
