@@ -147,11 +147,6 @@ def encode_question(
     return assemble(split, split, corpus, list(words), {}, vocab, form)
 
 
-def _lower_ids(words: list[str]) -> np.ndarray:
-    """Returns an id for each word, equal for words that differ only in case; int32 (words,)."""
-    return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
-
-
 def _align(
     context: str, offsets: list[tuple[int, int]], answer: str, start: int
 ) -> tuple[tuple[int, int], int]:
@@ -224,7 +219,8 @@ def assemble(
         rows = [vectors[word] for word in words]
         return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 
-    ids = (*vocab.ids(words), _lower_ids(words))
+    lower_ids = np.unique([word.lower() for word in words], return_inverse=True)[1]
+    ids = (*vocab.ids(words), lower_ids.astype(np.int32))
     fixed = table(vocab.fixed if vectors else [])  # a question of its own has no vectors
     tuned = table([word for word in vocab.trained if word in vectors])
     return Encoded(train, test, test_corpus, vocab, fixed, tuned, *ids, form)

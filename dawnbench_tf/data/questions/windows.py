@@ -175,17 +175,10 @@ class Merged:
             if self._several[row]:
                 own = self._windows.take(self._windows.find(self._windows.questions[row]))
                 tokens = np.arange(logits.shape[2]) + self._windows.firsts[row]
-                # For each token, whether this window is the one with the most context around it.
-                firsts = own.firsts[np.argmax(_context_around(own, tokens), 0)]
+                # BERT's measure of the context around each token, (windows, tokens): the smaller
+                # number of tokens before or after, plus 0.01 x the window's length.
+                least = np.minimum(tokens - own.firsts[:, None], own.pasts[:, None] - 1 - tokens)
+                around = np.where(least >= 0, least + 0.01 * own.lengths()[:, None], -np.inf)
+                firsts = own.firsts[np.argmax(around, 0)]
                 logits[i, 0, firsts != self._windows.firsts[row]] = -np.inf
         return logits
-
-
-def _context_around(windows: Windows, tokens: np.ndarray) -> np.ndarray:
-    """Returns BERT's measure of the context around each token, (windows, tokens)."""
-    # It is the smaller number of tokens before or after, plus 0.01 x the window's length; -inf for
-    # a token outside the window.
-    before = tokens - windows.firsts[:, None]
-    after = windows.pasts[:, None] - 1 - tokens
-    least = np.minimum(before, after)
-    return np.where(least >= 0, least + 0.01 * windows.lengths()[:, None], -np.inf)
