@@ -135,13 +135,6 @@ def _split_heads(x: tf.Tensor, heads: int) -> tf.Tensor:
     return tf.transpose(tf.reshape(x, [*sizes, heads, x.shape[-1] // heads]), [0, 2, 1, 3])
 
 
-def _join_heads(x: tf.Tensor) -> tf.Tensor:
-    """Reshapes (batch, heads, tokens, width / heads) to (batch, tokens, width)."""
-    batch, _, tokens, _ = tf.unstack(tf.shape(x))
-    width = x.shape[1] * x.shape[3]
-    return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, tokens, width])
-
-
 @register
 class DotProductAttention(Unmasked):
     """Multi-head dot-product attention, without projections.
@@ -173,6 +166,7 @@ class DotProductAttention(Unmasked):
 
     def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
         queries, keys, values, mask = inputs
+        shape = tf.stack([*tf.unstack(tf.shape(queries)[:2]), values.shape[-1]])
         keys = multiply(keys, self.diagonal) if self.scale == "trained" else keys
         queries, keys, values = (_split_heads(x, self.heads) for x in (queries, keys, values))
         if self.scale == "root":
@@ -180,4 +174,4 @@ class DotProductAttention(Unmasked):
         scores = widen(tf.matmul(queries, keys, transpose_b=True))
         weights = tf.nn.softmax(tf.where(mask[:, None, None, :], scores, NEVER))
         weights = self.drop(tf.cast(weights, values.dtype), training=training)
-        return _join_heads(tf.matmul(weights, values))
+        return tf.reshape(tf.transpose(tf.matmul(weights, values), [0, 2, 1, 3]), shape)

@@ -70,17 +70,11 @@ class Dropout(tf.keras.layers.Layer):
             return inputs
         sizes = tf.unstack(tf.shape(inputs))
         shape = tf.stack([1 if axis in self.shared else n for axis, n in enumerate(sizes)])
-        # Of the 2^16 possible numbers the lowest ones are dropped.
+        # Uniform uint16: each 32 random bits become two numbers. The lowest ones are dropped.
+        count, seed = tf.reduce_prod(shape), self.draws.next()
+        bits = tf.random.stateless_uniform([(count + 1) // 2], seed, None, None, tf.uint32)
+        numbers = tf.reshape(tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:count], shape)
         dropped = min(round(self.rate * _LEVELS), _LEVELS - 1)
-        kept = tf.cast(_uint16(shape, self.draws.next()) >= dropped, inputs.dtype)
+        kept = tf.cast(numbers >= dropped, inputs.dtype)
         kept.set_shape([1 if axis in self.shared else n for axis, n in enumerate(inputs.shape)])
         return inputs * (kept * tf.cast(_LEVELS / (_LEVELS - dropped), inputs.dtype))
-
-
-def _uint16(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws uniform uint16 of a shape; each 32 random bits become two numbers."""
-    count = tf.reduce_prod(shape)
-    bits = tf.random.stateless_uniform(
-        [(count + 1) // 2], seed, minval=None, maxval=None, dtype=tf.uint32
-    )
-    return tf.reshape(tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:count], shape)

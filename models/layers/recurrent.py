@@ -28,18 +28,13 @@ class LSTM(tf.keras.layers.LSTM):
     def call(
         self, sequences: tf.Tensor, *args: Any, mask: tf.Tensor | None = None, **kwargs: Any
     ) -> tf.Tensor:
-        if self.fused and mask is not None and sequences.dtype == tf.float32:
-            return self._run_fused(sequences, mask)
-        return super().call(sequences, *args, mask=mask, **kwargs)
-
-    def _run_fused(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Runs over x (batch, tokens, width), padding included: (batch, tokens, hidden)."""
-        # Padding comes after the tokens, so it does not change their states. A backward layer
-        # reverses the tokens of each text and leaves its padding at the end; like Keras's, it
-        # returns its outputs from the last token to the first.
+        if not self.fused or mask is None or sequences.dtype != tf.float32:
+            return super().call(sequences, *args, mask=mask, **kwargs)
+        # It runs over padding too: that comes after the tokens, and does not change their states. A
+        # backward layer reverses the tokens of each text and leaves its padding at the end; like
+        # Keras's, it returns its outputs from the last token to the first.
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
-        if self.go_backwards:
-            x = tf.reverse_sequence(x, lengths, 1)
+        x = tf.reverse_sequence(sequences, lengths, 1) if self.go_backwards else sequences
         weights = tf.concat([self.cell.kernel, self.cell.recurrent_kernel], 0)
         h = _lstm(tf.transpose(x, [1, 0, 2]), weights, tf.convert_to_tensor(self.cell.bias))
         h = tf.transpose(h, [1, 0, 2])
@@ -179,22 +174,18 @@ class SRU(Unmasked):
         candidate, f, r, *carried = (tf.reshape(part, size) for part in parts)
         f_bias, r_bias = tf.unstack(self.bias)
         f, r = tf.sigmoid(broadcast.add(f, f_bias)), tf.sigmoid(broadcast.add(r, r_bias))
-        c = tf.cast(self._states(candidate, f, mask), x.dtype)
+        # At padding c[t] = 1 x c[t - 1] + 0: the state passes through, in either direction.
+        is_token, wide = mask[:, :, None, None], broadcast.widen(f)
+        decays = tf.where(is_token, wide, 1.0)
+        added = tf.where(is_token, (1 - wide) * broadcast.widen(candidate), 0.0)
+        # One scan over time serves both directions: the backward one's tokens are reversed first.
+        in_time = [_reverse_backward(tf.transpose(part, [1, 0, 2, 3])) for part in (decays, added)]
+        c = tf.transpose(_reverse_backward(linear_recurrence(*in_time)), [1, 0, 2, 3])
+        c = tf.cast(c, x.dtype)
         flat = [size[0], size[1], 2 * self.hidden]
         states = self.drop_states(tf.reshape(tf.tanh(c), flat), training=training)
         r = tf.reshape(r, flat)
         return r * states + (1 - r) * (tf.reshape(carried[0], flat) if carried else x)
-
-    def _states(self, candidate: tf.Tensor, f: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Computes c of both directions; arguments and result (batch, tokens, 2, hidden)."""
-        is_token = mask[:, :, None, None]
-        f, candidate = broadcast.widen(f), broadcast.widen(candidate)
-        # At padding c[t] = 1 x c[t - 1] + 0: the state passes through, in either direction.
-        decays = tf.where(is_token, f, 1.0)
-        added = tf.where(is_token, (1 - f) * candidate, 0.0)
-        # One scan over time serves both directions: the backward one's tokens are reversed first.
-        in_time = [_reverse_backward(tf.transpose(x, [1, 0, 2, 3])) for x in (decays, added)]
-        return tf.transpose(_reverse_backward(linear_recurrence(*in_time)), [1, 0, 2, 3])
 
 
 def _reverse_backward(x: tf.Tensor) -> tf.Tensor:
