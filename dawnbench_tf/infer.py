@@ -194,9 +194,7 @@ def infer(options: Options, data: Any = None) -> Entry:
 
     # The candidates, the fastest first.
     if options.runtime == "auto":
-        compared = runtime_choice.compare(
-            loaded, options.precision, options.threads, terminal.status
-        )
+        compared = runtime_choice.compare(loaded, options.precision, options.threads)
         best = runtime_choice.select_accurate(compared, task, options.precision)
         terminal.status("")
         terminal.say(runtime_choice.format_table(compared, best[0], task), sys.stdout)
@@ -266,9 +264,8 @@ def infer(options: Options, data: Any = None) -> Entry:
 
     rows: list[batch_sizes.Row] = []
     try:
-        for row in batch_sizes.sweep(
-            loaded, name, precision, options.threads, options.batch_sizes, terminal.status
-        ):
+        sizes, threads = options.batch_sizes, options.threads
+        for row in batch_sizes.sweep(loaded, name, precision, threads, sizes):
             rows.append(row)
     except KeyboardInterrupt as interrupt:
         raise KeyboardInterrupt(

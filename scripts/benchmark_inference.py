@@ -136,7 +136,7 @@ def sides(loaded, threads):
     """Returns name -> call of the sides, the runtime that auto chose, the fastest in float32."""
     from dawnbench_tf.inference import runtime_choice, runtimes
 
-    candidates = runtime_choice.compare(loaded, "", threads, lambda text: None)
+    candidates = runtime_choice.compare(loaded, "", threads)
     best = runtime_choice.select_accurate(candidates, loaded.data.recipe.task_row)[0]
     float32 = [c for c in candidates if c.runtime and c.precision == "float32"]
     torch.set_num_threads(threads)

@@ -1,11 +1,11 @@
 """Latency and throughput by batch size, as in DAWNBench's original time_inference."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from dawnbench_tf import files
+from dawnbench_tf import files, terminal
 from dawnbench_tf.inference import latency, runtimes, serving
 from dawnbench_tf.inference.serving import Serving
 
@@ -14,16 +14,11 @@ Row = tuple[int, float, float]  # batch size, milliseconds per batch, examples p
 
 
 def sweep(
-    loaded: Serving,
-    runtime: str,
-    precision: str,
-    threads: int,
-    batch_sizes: tuple[int, ...],
-    progress: Callable[[str], None],
+    loaded: Serving, runtime: str, precision: str, threads: int, batch_sizes: tuple[int, ...]
 ) -> Iterator[Row]:
     """Times batches of each size, with a model built for that size; yields a Row for each."""
     for size in batch_sizes:
-        progress(f"{runtime}: batches of {size}")
+        terminal.status(f"{runtime}: batches of {size}")
         served = serving.with_batches(loaded.served, size, CALLS)
         built = runtimes.build(runtime, served, precision, threads)
         median = latency.measure(

@@ -1,6 +1,6 @@
 """Chooses the fastest runtime that keeps the accuracy, by timing all runtimes on a sample."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,16 +34,14 @@ class Candidate(NamedTuple):
     rounds: int = ROUNDS  # number of rounds in which it was timed
 
 
-def compare(
-    serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
-) -> list[Candidate]:
+def compare(serving: Serving, precision: str, threads: int) -> list[Candidate]:
     """Times every runtime, in one precision or all (""), on a sample of the test examples."""
     # Returns all candidates, the fastest first; those that can't run the model come last.
     chosen, data = serving.data.sample()
     examples = list(serving.served.examples[chosen])
     candidates = []
     for name, candidate_precision in _candidate_names(precision):
-        progress(f"building {name}, {candidate_precision}")
+        terminal.status(f"building {name}, {candidate_precision}")
         candidate = Candidate(name, candidate_precision)
         try:
             runtime = runtimes.build(name, serving.served, candidate_precision, threads)
@@ -61,7 +59,7 @@ def compare(
             timed = [n for n in built if medians[n] < TOO_SLOW * min(medians.values())]
         for position, index in enumerate(timed, 1):
             candidate, part = candidates[index], f"round {turn + 1} of {ROUNDS}, runtime {position}"
-            progress(f"{part} of {len(timed)}: {candidate.name}, {candidate.precision}")
+            terminal.status(f"{part} of {len(timed)}: {candidate.name}, {candidate.precision}")
             try:
                 latencies = latency.measure(
                     built[index].call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
@@ -77,7 +75,7 @@ def compare(
             outputs[index] = latencies.outputs
     if candidates[0].runtime is None:  # Keras in float32, the reference
         refuse("runtime", "keras", candidates[0].reason)
-    metric = data.recipe.task_row.metric
+    metric = serving.data.recipe.task_row.metric
     answers = {index: data.join(own) for index, own in outputs.items() if index in built}
     for index, round_seconds in seconds.items():
         candidates[index] = candidates[index]._replace(

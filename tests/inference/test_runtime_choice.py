@@ -45,12 +45,12 @@ def compared(monkeypatch, examples=EXAMPLES, **builds):
     functions = {name: lambda *_, build=build: build() for name, build in builds.items()}
     monkeypatch.setattr(runtimes, "import_module", lambda _: SimpleNamespace(**functions))
     scored = SimpleNamespace(join=np.concatenate, score=lambda answers: {"top1Accuracy": 99.0})
+    recipe = SimpleNamespace(task_row=TASKS["digits"])
     serving = SimpleNamespace(
         served=SimpleNamespace(examples=examples, fixed_shape=True),
-        data=SimpleNamespace(sample=lambda: (slice(30), scored)),
-        recipe=SimpleNamespace(task_row=TASKS["digits"]),
+        data=SimpleNamespace(sample=lambda: (slice(30), scored), recipe=recipe),
     )
-    return runtime_choice.compare(serving, "", 1, lambda line: None)
+    return runtime_choice.compare(serving, "", 1)
 
 
 def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
