@@ -90,7 +90,7 @@ def prepare(options: Options) -> Counter[str]:
         for split, index in (("validation", located.test), ("train", located.train)):
             terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")
             unusual += shard_writer.write(
-                index, located.classes, out, split, options.examples_per_shard, split == "train"
+                index, wanted.classes, out, split, options.examples_per_shard, split == "train"
             )
     return unusual
 

@@ -37,7 +37,6 @@ class Located(NamedTuple):
 
     train: JpegIndex
     test: JpegIndex
-    classes: Sequence[str]  # names of the classes, in the order of the labels
     source: str  # the layout, e.g. "tar archives"
 
     def splits(self) -> Splits:
@@ -57,17 +56,23 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
         if shards.list_shards(folder, TRAIN):
             train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
-            return Located(train, test, wanted.classes, "TFRecord shards")
+            return Located(train, test, "TFRecord shards")
     for folder in (root, root / _KAGGLE):
         if (folder / TRAIN).is_dir():
             train = trees.read(folder / TRAIN, wanted.classes)
-            test = _read_validation(folder, wanted, flag)
-            return Located(train, test, wanted.classes, "JPEG files")
+            validation = next((p for name in _VALIDATIONS if (p := folder / name).is_dir()), None)
+            if validation is None:
+                refuse(flag, folder, "has train/ and no val/; unpack the validation images there")
+            if wanted.labels_of and trees.is_flat(validation):
+                test = trees.read_flat(validation, wanted.labels_of)
+            else:
+                test = trees.read(validation, wanted.classes)
+            return Located(train, test, "JPEG files")
     labels_of = wanted.labels_of
     if labels_of and wanted.archives and (root / wanted.archives[0]).is_file():
         train = tars.read(root / wanted.archives[0], wanted.classes)
         test = tars.read_flat(root / wanted.archives[1], labels_of)
-        return Located(train, test, wanted.classes, "tar archives")
+        return Located(train, test, "tar archives")
     tars_too = f", {' and '.join(wanted.archives)}" if wanted.archives else ""
     refuse(
         flag,
@@ -75,12 +80,3 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
         f"holds no {wanted.name}: should have train-00000-of-... shards, TensorFlow Datasets' "
         f"{wanted.tfds.partition('/')[0]}/, train/ and val/ with a folder for each class{tars_too}",
     )
-
-
-def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:
-    for name in _VALIDATIONS:
-        if (folder / name).is_dir():
-            if wanted.labels_of and trees.is_flat(folder / name):
-                return trees.read_flat(folder / name, wanted.labels_of)
-            return trees.read(folder / name, wanted.classes)
-    refuse(flag, folder, "has train/ and no val/; unpack the validation images there")

@@ -67,7 +67,9 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     wanted, vectors = WORD_VECTORS[name], {}
     refusing_damage = refusing(path, "can't be read", *_DAMAGES, hint="fetch it again")
     with refusing_damage, _open(path, wanted.file) as file:
-        for number, line in enumerate(_lines(file, path), 1):
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
+            if len(line) == LONGEST_LINE:
+                raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
             word, _, rest = line.partition(b" ")
             if number == 1 and re.fullmatch(rb"\s*\d+\s+%d\s*" % wanted.width, line):
                 continue  # fastText's header: number of words, and width
@@ -93,14 +95,6 @@ def _has_spaces(rest: bytes, width: int) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file. Raises Refusal for a line of LONGEST_LINE bytes."""
-    while line := file.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE:
-            raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
-        yield line
 
 
 @contextmanager
