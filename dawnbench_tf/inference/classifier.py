@@ -11,7 +11,6 @@ from PIL import Image, ImageOps
 
 from dawnbench_tf import files, run_folder, terminal
 from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
-from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images import data, splits, tested
 from dawnbench_tf.inference import serving
 from dawnbench_tf.refusals import Refusal
@@ -103,7 +102,14 @@ class Classifier:
                     damaged.append(str(refusal))
             if not turned:
                 continue
-            inputs = self._prepared(index, np.array([*turned]))
+            split, numbers = jpeg_index.split(index), np.array([*turned])
+            if not self.recipe.task_row.jpegs:
+                side = self.recipe.task_row.image_size
+                decoded = (np.asarray(jpeg_index.decode(index.raw(n))) for n in turned)
+                squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in decoded]
+                numbers = np.arange(len(squares))
+                split = splits.in_memory(np.stack([*map(np.asarray, squares)]), numbers)
+            inputs = tested.prepare(split, self.recipe, "NHWC", numbers)
             probabilities = tf.nn.softmax(self._forward(inputs)).numpy()
             best = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
             terminal.status("")
@@ -113,16 +119,6 @@ class Classifier:
         if damaged:
             more = f"; and {len(damaged) - 10:,} more" * (len(damaged) > 10)
             raise Refusal("; ".join(damaged[:10]) + more)
-
-    def _prepared(self, index: JpegIndex, numbers: np.ndarray) -> np.ndarray:
-        """Returns the network's inputs for images, float32 (images, height, width, 3)."""
-        split, side = jpeg_index.split(index), self.recipe.task_row.image_size
-        if not self.recipe.task_row.jpegs:
-            decoded = (np.asarray(jpeg_index.decode(index.raw(int(n)))) for n in numbers)
-            squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in decoded]
-            split = splits.in_memory(np.stack([*map(np.asarray, squares)]), np.zeros(len(squares)))
-            numbers = np.arange(len(squares))
-        return tested.prepare(split, self.recipe, "NHWC", numbers)
 
 
 def _images(path: Path) -> list[Path]:

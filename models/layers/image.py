@@ -354,18 +354,14 @@ class Whitening(tf.keras.layers.Layer):
         values, vectors = np.linalg.eigh(covariance / (count - 1))
         self.kernel.assign(self._filters(vectors / np.sqrt(values + self.epsilon), channels))
 
-    def _check_adapted(self) -> None:
-        """Refuses the filters of `build` in training; runs once, when `fit` traces the step."""
-        with tf.init_scope():
-            kernel = tf.convert_to_tensor(self.kernel)
-            if tf.reduce_all(kernel == self._unadapted(kernel.shape[2]).astype(kernel.dtype.name)):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if training:
+            with tf.init_scope():  # runs once, when `fit` traces the step
+                filters = tf.convert_to_tensor(self.kernel).numpy()
+            if np.array_equal(filters, self._unadapted(filters.shape[2])):
                 text = "should have the training images' statistics before training"
                 hint = "call adapt(images). Received: filters as they were built"
                 raise ValueError(f"`{self.name}` {text}; {hint}")
-
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if training:
-            self._check_adapted()
         layout = "NHWC" if self.axis == -1 else "NCHW"
         kernel = tf.cast(self.kernel, inputs.dtype)
         padding = "SAME" if self.patch % 2 else "VALID"

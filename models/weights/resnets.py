@@ -95,7 +95,12 @@ def values(
     biases = {}  # convolutions' biases, by name of the BN whose moving mean they reduce
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:
-            biases[_bn_after(source, sources)] = source
+            pytorch = re.sub(r"conv(?=\d*$)", "bn", source.name)
+            names = (pytorch, f"bn_{source.name}", source.name.replace("res", "bn", 1))
+            after = [name for name in names if name in sources and name != source.name]
+            if not after:
+                raise ValueError(f"its {source.name} has a bias, the network's layer none")
+            biases[after[0]] = source
         _check(layer, source)
         if bottlenecks and re.fullmatch(_STRIDED, source.name) and layer.strides == (1, 1):
             text = f"its {source.name} has a stride, ours none: it is of another kind of ResNet"
@@ -181,16 +186,6 @@ def _position(layer: Layer) -> tuple[int, int, bool, list[int]]:
 
 def _numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
-
-
-def _bn_after(source: Layer, sources: Mapping[str, Layer]) -> str:
-    """Returns the name of the BN that follows a convolution in the file."""
-    pytorch = re.sub(r"conv(?=\d*$)", "bn", source.name)
-    names = (pytorch, f"bn_{source.name}", source.name.replace("res", "bn", 1))
-    name = next((name for name in names if name in sources and name != source.name), "")
-    if not name:
-        raise ValueError(f"its {source.name} has a bias, the network's layer none")
-    return name
 
 
 def _all_layers(model: tf.keras.Model) -> Iterator[tf.keras.layers.Layer]:
