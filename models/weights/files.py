@@ -273,6 +273,8 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
 
 # Keras
 
+_BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")  # without gamma a BN has 3
+
 
 @contextmanager
 def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
@@ -282,26 +284,16 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     def keep(path: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
             if not (item.external or item.is_virtual):
-                name = _name_in_keras_3(item) or path
+                # Keras 3 names a layer, and numbers its variables instead of naming them.
+                group, number = item.parent, path.rpartition("/")[2]
+                is_norm, layer = "/batch_normalization" in group.name, group.attrs.get("name")
+                parts = _BN_PARTS[-len(group) :] if is_norm else ("kernel", "bias")
+                name = path if layer is None else f"{layer}/{parts[int(number)]}"
                 tensors[name] = Tensor(item.shape, lambda: item[()].astype("<f4"))
 
     with h5py.File(file, "r") as root:
         root.visititems(keep)  # visits each object once, and no links
         yield tensors
-
-
-_BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
-
-
-def _name_in_keras_3(item: h5py.Dataset) -> str:
-    """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files."""
-    # Keras 3 numbers the variables of a layer instead of naming them.
-    layer = item.parent.attrs.get("name")
-    if layer is None:
-        return ""
-    is_norm = "/batch_normalization" in item.parent.name  # without gamma it has 3 variables
-    parts = _BN_PARTS[-len(item.parent) :] if is_norm else ("kernel", "bias")
-    return f"{layer}/{parts[int(item.name.rpartition('/')[2])]}"
 
 
 # TensorFlow
