@@ -96,8 +96,8 @@ def values(
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:
             pytorch = re.sub(r"conv(?=\d*$)", "bn", source.name)
-            names = (pytorch, f"bn_{source.name}", source.name.replace("res", "bn", 1))
-            after = [name for name in names if name in sources and name != source.name]
+            norms = (pytorch, f"bn_{source.name}", source.name.replace("res", "bn", 1))
+            after = [name for name in norms if name in sources and name != source.name]
             if not after:
                 raise ValueError(f"its {source.name} has a bias, the network's layer none")
             biases[after[0]] = source
