@@ -98,17 +98,12 @@ class Line(tf.keras.callbacks.Callback):
         terminal.say(terminal.fitted(self._text(), self.stream), self.stream)
 
     def _text(self) -> str:
-        return format_line(self.timer, self.epochs, *self._left())
-
-    def _left(self) -> tuple[()] | tuple[float, float]:
-        """Returns the seconds left to the end of training, and of the epoch; () if unknown."""
+        epoch, left = self.timer.epoch, self.epochs - self.timer.epoch
+        if self._first is None or epoch <= self._first[0] or self.timer.reached or left <= 0:
+            return format_line(self.timer, self.epochs)
         # The pace is the mean since the first call into TensorFlow, which compiles.
-        epoch = self.timer.epoch
-        if self._first is None or epoch <= self._first[0] or self.timer.reached:
-            return ()
         pace = (time.monotonic() - self._first[1]) / (epoch - self._first[0])  # s, with evaluations
-        left = self.epochs - epoch
-        return (left * pace, min(-epoch % 1, left) * pace) if left > 0 else ()
+        return format_line(self.timer, self.epochs, left * pace, min(-epoch % 1, left) * pace)
 
 
 def format_line(
