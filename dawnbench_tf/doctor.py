@@ -37,6 +37,7 @@ __all__ = ["examine", "Finding", "Options"]
 LEAST_GIB = 4  # available memory that the smallest recipes and TensorFlow need
 LEAST_DISK_GIB = 2
 SECONDS = 300  # for TensorFlow's import, or for some steps
+ON_CPUS = ("--num_gpus=0", "--num_gpus=0 --strategy=mirrored --logical_cpus=2")
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2")
 OPTIONAL = ("ai-edge-litert", "onnxruntime", "openvino", "tf2onnx", "nvidia-ml-py", "spacy", "nltk")
 _INSTALL_GPU = machine.install_command("gpu")
@@ -124,7 +125,12 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     yield Finding("TPUs", text, lack)
     yield Finding("optional packages", ", ".join(_versions(*OPTIONAL)) or "none")
     if steps and probe:
-        yield from map(_some_steps, _strategies(len(probe["gpus"]), bool(tpu)))
+        kinds, count = [*ON_CPUS], len(probe["gpus"])
+        kinds += ["--strategy=one_device"] * bool(count)
+        if count > 1:
+            kinds.append(f"--strategy=mirrored --batch_size={max(1, 64 // count) * count}")
+        kinds += ["--strategy=tpu --batch_size=512"] * bool(tpu)
+        yield from map(_some_steps, kinds)
 
 
 def _versions(*packages: str) -> list[str]:
@@ -256,24 +262,12 @@ def _gpus(probe: dict[str, Any]) -> Finding:
     return Finding("GPUs", text, problem, fatal)
 
 
-def _strategies(gpus: int, tpu: bool) -> list[list[str]]:
-    """Returns the flags of each kind of training that this machine's devices allow."""
-    kinds = [["--num_gpus=0"], ["--num_gpus=0", "--strategy=mirrored", "--logical_cpus=2"]]
-    if gpus:
-        kinds.append(["--strategy=one_device"])
-    if gpus > 1:
-        kinds.append(["--strategy=mirrored", f"--batch_size={max(1, 64 // gpus) * gpus}"])
-    if tpu:
-        kinds.append(["--strategy=tpu", "--batch_size=512"])
-    return kinds
-
-
-def _some_steps(strategy: list[str]) -> Finding:
-    """Trains steps of the smallest recipe in a new process."""
-    name = f"steps {' '.join(strategy)}"
+def _some_steps(strategy: str) -> Finding:
+    """Trains steps of the smallest recipe in a new process, with these flags."""
+    name = f"steps {strategy}"
     with tempfile.TemporaryDirectory() as folder:
         own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
-        _, error = _run([*machine.python(), "-m", "dawnbench_tf.train", *own, *strategy])
+        _, error = _run([*machine.python(), "-m", "dawnbench_tf.train", *own, *strategy.split()])
         file = Path(folder) / "trial/trial.json"
         if error or not file.is_file():
             return Finding(name, "none", error or "ended without a result")

@@ -52,7 +52,7 @@ def warmed(monkeypatch):
 
 @pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_steps_are_timed_on_each_kind_of_device(warmed, devices):
-    finding = doctor._some_steps(doctor._strategies(0, False)[devices - 1])
+    finding = doctor._some_steps(doctor.ON_CPUS[devices - 1])
     assert finding.text.endswith(" ms a step") and not finding.problem
 
 
@@ -160,5 +160,5 @@ def test_gpus_that_the_environment_hides_are_a_note(monkeypatch):
 
 
 def test_steps_that_fail_give_their_last_line(warmed):
-    finding = doctor._some_steps(["--strategy=tpu"])
+    finding = doctor._some_steps("--strategy=tpu")
     assert finding.text == "none" and finding.problem and "\n" not in finding.problem
