@@ -96,13 +96,11 @@ def _read_owner(path: Path, _: tuple[int, ...]) -> Owner:
         recipe = recipes.changed(Recipe.from_values(values))  # checks its model
     except (TypeError, AttributeError, KeyError, ValueError) as error:
         raise Refusal(f"{path}: is no recipe of this version ({one_line(error)})") from None
-    try:
+    with refusing(path, "", ValueError):
         check_type(before, list[float], EPOCHS_BEFORE)
         check_type(replaced, list[str] | None, REPLACED)
         if unknown := set(replaced or ()) - set(values):
             raise ValueError(f"{REPLACED} should be a list of the recipe's fields; has {unknown}")
-    except ValueError as error:
-        raise Refusal(f"{path}: {one_line(error)}") from None
     return Owner(path, recipe, replaced, before, whole)
 
 

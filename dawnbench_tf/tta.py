@@ -30,7 +30,7 @@ import tensorflow as tf
 
 from dawnbench_tf import files
 from dawnbench_tf.clock import Clock, Hit
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refusing
 
 __all__ = ["TimeToAccuracy", "compare", "Versus"]
 
@@ -583,10 +583,8 @@ def compare(
     """
     if plot is not None:
         files.check_figure(Path(plot))
-    try:
+    with refusing("compare", "needs SciPy", ImportError, hint="pip install scipy matplotlib"):
         from dawnbench_tf import time_statistics
-    except ImportError as error:
-        raise Refusal(f"compare needs SciPy ({error}); pip install scipy matplotlib") from None
     for paths in (first, second):
         if isinstance(paths, str | os.PathLike):
             raise ValueError(f"`first` and `second` should be lists of paths. Received: {paths}")
@@ -635,10 +633,8 @@ def _seconds_to(log: Path, metric: str, threshold: float, sign: int) -> float:
 
 
 def _draw(result: Versus, path: Path) -> None:
-    try:
+    with refusing("plot", "needs matplotlib", ImportError, hint="pip install matplotlib"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Refusal(f"plot needs matplotlib ({error}); pip install matplotlib") from None
     figure = Figure(figsize=(7, 2.6), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     for row, (times, middle) in enumerate(zip(result.seconds, result.medians, strict=True)):

@@ -274,5 +274,5 @@ def test_what_is_no_log_is_named(tmp_path):
 def test_without_scipy_that_is_said_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "dawnbench_tf.time_statistics", None)
     monkeypatch.delattr(dawnbench_tf, "time_statistics")
-    with pytest.raises(Refusal, match="compare needs SciPy .*pip install scipy matplotlib"):
+    with pytest.raises(Refusal, match="compare: needs SciPy .*pip install scipy matplotlib"):
         tta.compare([], [], 0.9)

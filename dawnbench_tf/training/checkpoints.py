@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from dawnbench_tf import files, run_folder
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import refusing
 from dawnbench_tf.run_folder import ROWS, STATE, WEIGHTS, Checkpoint, RunFolder
 from dawnbench_tf.training import averages, strategies
 from dawnbench_tf.tta import TimeToAccuracy
@@ -40,14 +40,12 @@ class Saver(tf.keras.callbacks.Callback):
             self.timer.restore({"rows": [], "step": 0, "epochs": 0, "clock": {}})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
-        try:
+        hint, name = "delete it to go on from the one before", self.folder.recipe.model
+        if ":" in name:  # the files are whole: their checksums were compared
+            hint = f"{name} has changed since: go on with the function as it was"
+        kinds = AssertionError, ValueError, IndexError, tf.errors.OpError
+        with refusing(newest.path, "damaged or of another model", *kinds, hint=hint):
             self._saved.read(str(newest.path / "variables")).assert_consumed()
-        except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
-            hint, name = "delete it to go on from the one before", self.folder.recipe.model
-            if ":" in name:  # the files are whole: their checksums were compared
-                hint = f"{name} has changed since: go on with the function as it was"
-            text = f"damaged or of another model ({one_line(error)}); {hint}"
-            raise Refusal(f"{newest.path}: {text}") from None
         # The run's clock goes on already, from clock.json.
         self.timer.restore({**newest.state, "epochs": newest.epochs, "clock": {}})
         # Release 0.2 wrote none.

@@ -12,7 +12,8 @@ import tensorflow as tf
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import steps_before
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refusing
+from dawnbench_tf.settings import flag_text
 from dawnbench_tf.training import losses, muon, schedules
 from dawnbench_tf.training.averages import Averages
 from dawnbench_tf.training.muon import SGD, Muon, Rates
@@ -24,11 +25,9 @@ def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float
     optimizer = recipe.optimizer
     if model is None or optimizer.backbone_rate == optimizer.layer_rate_decay == 1:
         return {}
-    try:
+    name = "backbone_rate" if optimizer.backbone_rate != 1 else "layer_rate_decay"
+    with refusing(flag_text(name, getattr(optimizer, name)), "", ValueError):
         layers = parts.split(model)
-    except ValueError as error:
-        name = "backbone_rate" if optimizer.backbone_rate != 1 else "layer_rate_decay"
-        refuse(name, getattr(optimizer, name), str(error))
     multipliers = {
         weight.ref(): optimizer.backbone_rate * optimizer.layer_rate_decay**distance
         for distance, part in enumerate(layers[-2::-1], 1)

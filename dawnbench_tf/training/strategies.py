@@ -170,12 +170,9 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
             "if one has ended, its output says why",
             sys.stdout,
         )
-        try:
-            with terminal.silent():
-                strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
-            address = workers[resolver.task_id]
-            raise Refusal(f"worker {address}: can't take part ({one_line(error)})") from None
+        kinds, worker = (tf.errors.OpError, RuntimeError, ValueError), workers[resolver.task_id]
+        with refusing(f"worker {worker}", "can't take part", *kinds), terminal.silent():
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
     _check_gpus([device.name for device in tf.config.list_logical_devices()])
     return strategy
 
@@ -229,7 +226,10 @@ def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 
 def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
-    try:
+    names = ("SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
+    values = ", ".join(f"{name}={os.environ.get(name, '')}" for name in names)
+    kinds, hint = (KeyError, ValueError, RuntimeError, IndexError, OSError), "or set TF_CONFIG"
+    with refusing(values, "can't be read", *kinds, hint=f"start it with srun, {hint}"):
         if shutil.which("nvidia-smi"):
             return tf.distribute.cluster_resolver.SlurmClusterResolver()
         # Without GPUs the resolver can't distribute them and fails; so state one GPU for each task.
@@ -239,13 +239,6 @@ def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
         )
         resolver.cluster_spec()  # reads the other variables
         return resolver
-    except KeyError as error:
-        raise Refusal(f"{error.args[0]}: is not set; srun sets it, so start it with srun") from None
-    except (ValueError, RuntimeError, IndexError, OSError) as error:
-        names = ("SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
-        values = ", ".join(f"{name}={os.environ.get(name, '')}" for name in names)
-        text = f"can't be read ({one_line(error, 100)}); start it with srun, or set TF_CONFIG"
-        raise Refusal(f"{values}: {text}") from None
 
 
 def _tpu(options: RunOptions) -> tf.distribute.Strategy:
