@@ -44,12 +44,8 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
     """Builds the strategy of the run options; call it before any other use of a device."""
     # It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
     # operations, as the options say.
-    for name, own in (
-        ("worker_hosts", "multi_worker_mirrored"),
-        ("task_index", "multi_worker_mirrored"),
-        ("tpu", "tpu"),
-    ):
-        value = getattr(options, name)
+    for name in ("worker_hosts", "task_index", "tpu"):
+        own, value = "tpu" if name == "tpu" else "multi_worker_mirrored", getattr(options, name)
         if options.strategy != own and value != getattr(RunOptions, name):
             refuse(name, value, f"is for --strategy={own}")
     if options.logical_cpus:
@@ -202,27 +198,22 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
     if options.task_index != RunOptions.task_index:
         refuse("task_index", options.task_index, "needs --worker_hosts")
     if "TF_CONFIG" in os.environ:
-        return _from_tf_config()
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        fault = (
+            'should be {"cluster": {"worker": [...]}, "task": {"type": "worker", "index": N}}, '
+            "N from 0 to the number of workers less 1"
+        )
+        with refusing("TF_CONFIG", fault, ValueError, KeyError, TypeError, AttributeError):
+            jobs = resolver.cluster_spec().as_dict()
+            index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+            range(len(jobs["worker"])).index(int(str(index)))  # raises; TensorFlow takes 0.5 for 0
+            if resolver.task_type != "worker" or set(jobs) != {"worker"}:
+                raise ValueError("other jobs are not used here")
+        return resolver
     if "SLURM_STEP_NODELIST" in os.environ:
         return _from_slurm()
     text = "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun"
     refuse("strategy", options.strategy, text)
-
-
-def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    fault = (
-        'should be {"cluster": {"worker": [...]}, "task": {"type": "worker", "index": N}}, '
-        "N from 0 to the number of workers less 1"
-    )
-    wrong = ValueError, KeyError, TypeError, AttributeError
-    with refusing("TF_CONFIG", fault, *wrong):
-        jobs = resolver.cluster_spec().as_dict()
-        index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-        range(len(jobs["worker"])).index(int(str(index)))  # raises; TensorFlow takes 0.5 for 0
-        if resolver.task_type != "worker" or set(jobs) != {"worker"}:
-            raise ValueError("other jobs are not used here")
-    return resolver
 
 
 def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
