@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,15 @@ _EXPECTED_SHARE = 0.3  # share of the peak that a network may reach, to choose s
 class _Laps(tf.keras.callbacks.Callback):
     """Records seconds and steps of each call into TensorFlow; stops `fit` when its time is over."""
 
-    # The time between two epochs is part of the next epoch's first call. `limit()` returns, after
-    # the first call, the seconds that the others may take; `fit` is not stopped before there are
-    # `CALLS` or twice the time has passed. `parts` are the clock's at the end of the first call.
+    # The time between two epochs is part of the next epoch's first call. After the first call the
+    # others have a share of the time to `end`, a moment, or inf; `fit` is not stopped before there
+    # are `CALLS` or twice the time has passed. `parts` are the clock's at the first call's end.
 
-    def __init__(self, limit: Callable[[], float] | None, clock: Clock) -> None:
+    def __init__(self, end: float, phases: int, clock: Clock) -> None:
         super().__init__()
         self.laps: list[tuple[float, int]] = []
         self.parts: dict[str, float] = {}
-        self._limit, self._clock = limit, clock
+        self._end, self._phases, self._clock = end, phases, clock
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         self._begin = time.monotonic()
@@ -67,8 +68,8 @@ class _Laps(tf.keras.callbacks.Callback):
         self._begin, self._step = now, batch + 1
         if len(self.laps) == 1:
             self.parts = self._clock.parts()
-            if self._limit:
-                limit = self._limit()
+            if self._end < math.inf:
+                limit = min(MOST_SECONDS, (self._end - now) / self._phases)
                 self._last, self._latest = now + limit, now + max(2 * limit, SECONDS_FOR_CALLS)
         if now >= (self._last if len(self.laps) > CALLS else self._latest):
             self.model.stop_training = True
@@ -144,11 +145,7 @@ def measure(
     timer = TimeToAccuracy(recipe.goal, metric, evaluate=lambda: {metric: 0.0}, clock=clock)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     phases: list[speed.Phase] = []
-    timed = "lower it; dawnbench train --max_steps=20 finds one that does"
-
-    def advice() -> str:
-        return timed if seconds else _smaller_batch(recipe, options, examples)
-
+    advice = partial(_smaller_batch, recipe, options, examples, bool(seconds))
     with fitting.refusing(recipe, strategy, None, advice), tempfile.TemporaryDirectory() as folder:
         logs, steps = Path(options.output_dir or folder) / "tensorboard", options.profile_steps
         profilers = [profiling.Profiler(logs, steps, timer)] if steps else []
@@ -156,13 +153,8 @@ def measure(
             in_phase = data.in_epoch(begin)
             size, per_epoch = in_phase.recipe.batch_size, in_phase.steps_per_epoch
             timer.step_examples = size
-            left = len(bounds) - number
-
-            def limit(left: int = left) -> float:
-                last = end - (1 - STEPS_SHARE) * (seconds or 0.0)
-                return min(MOST_SECONDS, (last - time.monotonic()) / left)
-
-            laps = _Laps(limit if seconds else None, clock)
+            last = end - (1 - STEPS_SHARE) * (seconds or 0.0)
+            laps = _Laps(last, len(bounds) - number, clock)
             fitting.begin_phase(model, recipe, begin)
             terminal.status(f"from epoch {begin} on" if number else "compiling and first steps")
             with clock.part("train"), beating(meter.tick):
@@ -215,8 +207,10 @@ def measure(
     )
 
 
-def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any) -> str:
+def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any, in_time: bool) -> str:
     """Returns advice if a batch does not fit: the largest half, quarter, ... of it that does."""
+    if in_time:
+        return "lower it; dawnbench train --max_steps=20 finds one that does"
     size = recipe.batch_size // 2
     if not size or options.strategy == "multi_worker_mirrored":
         return "lower it" if size else "one example does not fit either"
