@@ -54,10 +54,8 @@ def write_whole(path: Path, text: str, durable: bool = True) -> None:
 
 def discard(path: Path) -> None:
     """Removes a file, if it is there and can be removed."""
-    try:
+    with suppress(OSError):  # a disk that takes no file may let none go either; it is overwritten
         path.unlink(missing_ok=True)
-    except OSError:
-        pass  # a disk that takes no file may let none go either; the next one overwrites it
 
 
 def remove(path: Path) -> None:

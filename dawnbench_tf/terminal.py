@@ -13,7 +13,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import NoReturn, TextIO
 
@@ -69,12 +69,10 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 def lead_nowhere(stream: TextIO) -> None:
     """Redirects a stream whose reader has gone to the null device."""
-    try:
+    with suppress(OSError, ValueError):  # it has no descriptor of its own to lead anywhere
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-    except (OSError, ValueError):
-        pass  # it has no descriptor of its own to lead anywhere
 
 
 @contextmanager

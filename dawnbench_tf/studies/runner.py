@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
@@ -83,10 +84,8 @@ class _Running(NamedTuple):
 
     def send(self, number: int) -> None:
         """Sends a signal to the run's process and its children."""
-        try:
+        with suppress(ProcessLookupError):  # all have ended
             os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass  # all have ended
 
 
 class Runner:
@@ -254,7 +253,7 @@ class Runner:
         if not self._running:
             return
         count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
-        try:
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             for running in self._running.values():
                 running.send(signal.SIGTERM)  # srun does not forward SIGINT
             terminal.say(
@@ -263,8 +262,6 @@ class Runner:
             )
             for running in self._running.values():
                 running.process.wait(max(deadline - time.monotonic(), 0))
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            pass
         for running in self._running.values():
             running.send(signal.SIGKILL)
             running.process.wait()

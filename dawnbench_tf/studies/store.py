@@ -8,7 +8,7 @@ SETTING/seed-N/.lock        locked while the run's process lives, also after the
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,5 @@ def unclaim(folder: Path) -> None:
         files.discard(path)
     runs = folder.glob(f"*/*/{outcomes.RUN}")
     for path in [*runs, *folder.glob("*/*"), *folder.glob("*"), folder]:
-        try:
+        with suppress(OSError):  # it contains other files
             path.rmdir()
-        except OSError:
-            pass  # it contains other files
