@@ -1,7 +1,7 @@
 """Optimizers of recipes: Keras's, with rates of single weights, schedules and averages."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -135,41 +135,34 @@ class RMSprop(tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-def _sgd(
-    recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
-) -> tuple[Callable[..., SGD], dict[str, Any]]:
-    """Returns class and own arguments of SGD, LARS or Muon."""
-    settings, momentum_at = recipe.optimizer, schedules.momentum(recipe, epoch_steps)
-    lars, references = settings.name == "lars", muon.kernels(model, recipe) if model else set()
-    weights = enumerate(model.trainable_variables if model else [])
-    kernels = {index for index, weight in weights if weight.ref() in references}
-    arguments: dict[str, Any] = {
-        "nesterov": settings.nesterov,
-        "momentum": settings.momentum,
-        "rate_in_velocity": lars or settings.rate_in_velocity,
-        "momentum_at": momentum_at,
-        "trust": settings.trust if lars else 0.0,
-        "rates": _rates(recipe, epoch_steps, model, kernels),
-        "decays": {
-            index: settings.weight_decay / losses.own_rate(weight, recipe)
-            for index, weight in enumerate(model.trainable_variables if lars and model else [])
-            if losses.decays(weight, recipe)
-        },
-    }
-    if settings.name != "muon":
-        return SGD, arguments
-    arguments["momentum_at"] = lambda step: settings.sgd_momentum
-    return Muon, {**arguments, "kernels": kernels, "kernel_momentum_at": momentum_at}
-
-
 def build(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
     """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16."""
     # Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
     settings, keras = recipe.optimizer, tf.keras.optimizers
+    weights = list(model.trainable_variables) if model else []
     if settings.name in ("sgd", "lars", "muon"):
-        cls, arguments = _sgd(recipe, epoch_steps, model)
+        lars, momentum_at = settings.name == "lars", schedules.momentum(recipe, epoch_steps)
+        references = muon.kernels(model, recipe) if model else set()
+        kernels = {index for index, weight in enumerate(weights) if weight.ref() in references}
+        cls: Any = SGD
+        arguments: dict[str, Any] = {
+            "nesterov": settings.nesterov,
+            "momentum": settings.momentum,
+            "rate_in_velocity": lars or settings.rate_in_velocity,
+            "momentum_at": momentum_at,
+            "trust": settings.trust if lars else 0.0,
+            "rates": _rates(recipe, epoch_steps, model, kernels),
+            "decays": {
+                index: settings.weight_decay / losses.own_rate(weight, recipe)
+                for index, weight in enumerate(weights if lars else [])
+                if losses.decays(weight, recipe)
+            },
+        }
+        if settings.name == "muon":
+            arguments |= {"kernels": kernels, "kernel_momentum_at": momentum_at}
+            cls, arguments["momentum_at"] = Muon, lambda step: settings.sgd_momentum
     else:
         cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
         adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
@@ -192,7 +185,7 @@ def build(
         **arguments,
     )
     if model and settings.name == "adamw":
-        still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
+        still = [weight for weight in weights if not losses.decays(weight, recipe)]
         optimizer.exclude_from_weight_decay(var_list=still)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
