@@ -269,14 +269,6 @@ class RunFolder:
     descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
     absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
 
-    @property
-    def epochs_before(self) -> list[float]:
-        """Numbers of epochs after which the run missed its goal and was trained longer."""
-        if not self.owner:
-            return []
-        longer = [self.owner.recipe.epochs] * (self.recipe.epochs > self.owner.recipe.epochs)
-        return [*self.owner.epochs_before, *longer]
-
     def record(self, recipe: Recipe, options: Mapping[str, Any]) -> None:
         """Writes recipe and options of a run that is built to run.json, if others are there."""
         # The recipe is another if the task's numbers were left open before, or a missed run is
@@ -288,7 +280,7 @@ class RunFolder:
             changed |= recipe.values()
         if self.owner and recipe.epochs > self.owner.recipe.epochs:
             changed |= {"epochs": recipe.epochs, "schedule_epochs": recipe.schedule.epochs}
-            changed[EPOCHS_BEFORE] = self.epochs_before
+            changed[EPOCHS_BEFORE] = [*self.owner.epochs_before, self.owner.recipe.epochs]
             if REPLACED in values:
                 changed[REPLACED] = sorted({"epochs", *values[REPLACED]})
         if changed != values:

@@ -251,8 +251,8 @@ def _recorded(
         "utilization": used,
         "heldOut": held_out,
     }
-    if folder.epochs_before:  # rates of the first ones are those of shorter schedules
-        facts |= {"epochsBefore": folder.epochs_before}
+    if before := run_folder.owner_of(folder.path).epochs_before:
+        facts |= {"epochsBefore": before}  # whose rates are those of shorter schedules
     if recipe.whole_task.is_own and recipe.task_row.inputs == "images":
         facts |= _by_class(session, run)
     hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
