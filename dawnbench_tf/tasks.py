@@ -105,6 +105,8 @@ class Task:
         Raises:
           Refusal: it is out of range, in another unit, or not above chance.
         """
+        if not isinstance(threshold, int | float) or isinstance(threshold, bool):
+            refuse("threshold", repr(threshold), "should be a number")
         if not 0 < threshold <= self.highest:
             meant = f"; did you mean {threshold / 100:g}?" if 1 < threshold <= 100 else ""
             text = f"{self.metric} should be over 0, at most {self.highest:g}{meant}"

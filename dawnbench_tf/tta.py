@@ -297,7 +297,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.loss = _mean((logs or {}).get("loss", 0.0))
         self.clock.switch("train")
         self._step_end, self._measured = self.clock.now(), False
-        self._measure_speed(executed if self._compiled else 0)
+        trained = self.clock.parts().get("train", 0.0)
+        self._timed_from = trained if self._timed_from is None else self._timed_from
+        self._timed_examples += executed * self._compiled * (self.step_examples or 0)
+        if self._timed_examples and trained > self._timed_from:
+            self.examples_per_second = self._timed_examples / (trained - self._timed_from)
         if not self._compiled and self._evaluate is None and self.metric != "val_loss":
             name = self.metric.removeprefix("val_")
             _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
@@ -470,18 +474,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         except OSError as error:  # hours of training are not lost for it
             _warn("%s: can't be written (%s); `rows` has its rows", self._log, error.strerror)
             self._columns = []  # the next row writes all again
-
-    def _train_seconds(self) -> float:
-        return self.clock.parts().get("train", 0.0)
-
-    def _measure_speed(self, steps: int) -> None:
-        """Updates the speed after a call of `steps` steps; 0: one that compiled."""
-        if self._timed_from is None:
-            self._timed_from = self._train_seconds()
-        self._timed_examples += steps * (self.step_examples or 0)
-        spent = self._train_seconds() - self._timed_from
-        if self._timed_examples and spent > 0:
-            self.examples_per_second = self._timed_examples / spent
 
     def _write_log(self, log: Path, whole: bool) -> None:
         """Writes all rows, or adds the last one, under a column for each name in any row."""
