@@ -271,6 +271,10 @@ class _NumberParser(flags.ArgumentParser):
             text = f"comma-separated {kind}s" if self.several else f"a {kind}"
             raise ValueError(f"should be {text}") from None
 
+    def flag_type(self) -> str:
+        name = self.number.__name__
+        return f"comma-separated {name}s" if self.several else name
+
 
 def parse(argv: list[str], files: bool = False) -> list[str]:
     """Parses flags for absl's `app.run`: a wrong flag is one line on stderr, exit status 1."""
