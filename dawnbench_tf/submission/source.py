@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
@@ -145,11 +146,15 @@ class Source:
 
     def column(self, name: str) -> list[tuple[int, float]]:
         """Returns (line, value) of each cell of a column that contains a number."""
-        if name not in self.header:
-            return []
-        index = self.header.index(name)
-        cells = ((line, number(row[index])) for line, row in self.rows if index < len(row))
-        return [(line, value) for line, value in cells if value is not None]
+        return self._columns.get(name, [])
+
+    @cached_property
+    def _columns(self) -> dict[str, list[tuple[int, float]]]:
+        columns: dict[str, list[tuple[int, float]]] = {}
+        for index, name in enumerate(self.header):
+            cells = ((line, number(row[index])) for line, row in self.rows if index < len(row))
+            columns.setdefault(name, [(line, value) for line, value in cells if value is not None])
+        return columns
 
 
 def load(path: Path) -> Source:
