@@ -17,7 +17,7 @@ def main() -> None:
     show()
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):
-        lines = [f"  {name:12} {purpose}" for name, purpose in commands().items()]
+        lines = [f"  {command:12} {purpose}" for command, purpose in commands().items()]
         last = "\ndawnbench COMMAND --help, dawnbench --version"
         say("\n".join(["dawnbench COMMAND ...\n", *lines, last]), sys.stdout)
     elif name == "--version":

@@ -126,10 +126,12 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     yield Finding("optional packages", ", ".join(_versions(*OPTIONAL)) or "none")
     if steps and probe:
         kinds, count = [*ON_CPUS], len(probe["gpus"])
-        kinds += ["--strategy=one_device"] * bool(count)
+        if count:
+            kinds.append("--strategy=one_device")
         if count > 1:
             kinds.append(f"--strategy=mirrored --batch_size={max(1, 64 // count) * count}")
-        kinds += ["--strategy=tpu --batch_size=512"] * bool(tpu)
+        if tpu:
+            kinds.append("--strategy=tpu --batch_size=512")
         yield from map(_some_steps, kinds)
 
 

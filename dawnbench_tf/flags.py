@@ -133,8 +133,8 @@ def _in_frame(
                 raise KeyboardInterrupt(taken[0]) from None
             raise
         sys.stdout.flush()
-        for error in unwritten:
-            raise error
+        if unwritten:
+            raise unwritten[0]
         return status
     except Refusal as refusal:
         exit_with(str(refusal), at_once="tensorflow" in sys.modules)
@@ -153,7 +153,7 @@ def _in_frame(
         if package == "dawnbench_tf":
             raise
     except OSError as error:
-        if error.errno in OF_A_FULL_DISK and not error.filename:
+        if error.errno in (*OF_A_FULL_DISK, errno.EIO) and not error.filename:
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
         if error.errno is None:  # a library's own, as matplotlib's without a folder to cache in

@@ -247,6 +247,6 @@ def read_toml(path: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in values.items():
         if key not in keys:
             raise Refusal(f"{path}: {one_line(key, 60)}: {suggestion(key, keys)}")
-        with refusing(f"{path}: {key}={one_line(value, 60)}", "", ValueError):
+        with refusing(path, f"{key}={one_line(value, 60)}", ValueError):
             check_type(value, keys[key], key)
     return values

@@ -202,15 +202,16 @@ class Task:
 
         Raises:
           KeyError: the library has no task of this name.
-          ValueError: a field is not one of a task, has another type, or is the library's.
+          ValueError: a field is none of a task, has another type, or differs from the library's
+            task of this name.
         """
         if isinstance(values, str):
             return TASKS[values]
         if unknown := values.keys() - _STATED:
             raise ValueError(f"{min(unknown)[:60]!r} is no field of a task")
-        task = cls(**{"name": "", **values})
-        if task.name in TASKS:  # a part of its examples; all else is the library's
-            task = replace(TASKS[task.name], **values)
+        name = values.get("name", "")
+        row = TASKS.get(name) if isinstance(name, str) else None  # of which a part is used
+        task = replace(row, **values) if row else cls(**{"name": "", **values})
         check(task)
         return task
 

@@ -24,11 +24,9 @@ from dawnbench_tf.refusals import one_line, shown
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
-OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a closed terminal has EIO
 _speaking = threading.RLock()  # training prints from two threads
-unwritten: list[
-    Exception
-] = []  # results on stdout that a full disk did not take; `flags.run` fails
+unwritten: list[Exception] = []  # of results that a full disk did not take: `flags.run` fails
 _live: list[TextIO] = []  # the terminal that shows a status line, if one does
 _shows = False
 _logger = logging.getLogger("dawnbench_tf")

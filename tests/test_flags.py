@@ -43,7 +43,7 @@ def test_helpfull_shows_a_flag_for_every_setting_in_its_group(cold_command):
     groups = flags_of(done.stdout)
     names = [name for group in groups.values() for name in group]
     assert sorted(names) == sorted({**all_settings(train.Options), **all_settings(Recipe)})
-    assert [*groups][:3] == ["what to train", "where and on what", "output"]
+    assert [*groups][:3] == ["what to train", "output", "where and on what"]
     for group, name in (
         ("what to train", "epochs"),
         ("where and on what", "strategy"),

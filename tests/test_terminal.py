@@ -1,10 +1,12 @@
 """A status line is replaced on a terminal, and a line of a log elsewhere."""
 
+import errno
 import io
 import os
 import shlex
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from rich.cells import cell_len
@@ -36,6 +38,16 @@ def test_status_lines(monkeypatch, stream, logged, text):
     monkeypatch.setattr(sys, "stderr", dumb := Terminal())
     terminal.status("one")
     assert dumb.getvalue() == "one\n"
+
+
+def test_a_full_disk_fails_the_command_and_a_closed_terminal_does_not(monkeypatch):
+    for number, count in ((errno.ENOSPC, 1), (errno.EIO, 0)):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "flush", Mock(side_effect=OSError(number, "")))
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(terminal, "unwritten", [])
+        terminal._write(stream, "a result")
+        assert len(terminal.unwritten) == count
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         score /= 100  # one published entry gives percent instead of a fraction
     if is_future(entry.timestamp):
         flaws = (*flaws, f"dated in the future, {entry.timestamp}")
-    recipe, names = stated_recipe(entry.misc).get("name"), "author model framework hardware".split()
+    recipe = stated_recipe(entry.misc).get("name")
+    names = ("author", "model", "framework", "hardware")
     texts: dict[str, Any] = {name: shown(getattr(entry, name)[:LONGEST]) for name in names}
     result = Result(
         dataset=entry.dataset,

@@ -62,6 +62,12 @@ class RunOptions:
     """
 
     GROUP: ClassVar[str] = "where and on what"
+    output_dir: str = setting(
+        "",
+        "folder of the run or study; an unfinished one goes on; default: runs/RECIPE-TIME, "
+        "studies/NAME",
+        group="output",
+    )
     data_dir: str = setting("", "folder or archive of the data set, if not embedded")
     download: bool = setting(False, "let TensorFlow Datasets download into --data_dir")
     strategy: str = setting(
@@ -115,12 +121,6 @@ class RunOptions:
     )
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"
-    )
-    output_dir: str = setting(
-        "",
-        "folder of the run or study; an unfinished one goes on; default: runs/RECIPE-TIME, "
-        "studies/NAME",
-        group="output",
     )
     tensorboard: bool = setting(
         False, "write TensorBoard logs to OUTPUT_DIR/tensorboard", group="output"

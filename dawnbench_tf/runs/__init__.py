@@ -60,7 +60,9 @@ class Run(NamedTuple):
 
         Folders of release 0.2 and earlier record none: these have the defaults.
         """
-        return run_folder.owner_of(self.folder).options if self.folder else RunOptions()
+        if self.folder is None:
+            raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
+        return run_folder.owner_of(self.folder).options
 
     @property
     def used(self) -> dict[str, Any]:

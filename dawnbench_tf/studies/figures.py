@@ -66,7 +66,9 @@ def _draw_bars(axes: Axes, rows: list[Summary], results: Results, **labels: Any)
     for position, row in enumerate(rows):
         _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
-            text = f"{findings.format_median(row.middle_seconds)}\n({row.reached} of {row.runs})"
+            never = math.isinf(row.middle_seconds[0])
+            text = "median " * (not never) + findings.format_median(row.middle_seconds)
+            text += f"\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
             continue
         height = row.median_seconds / scale

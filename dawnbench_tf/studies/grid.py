@@ -117,9 +117,12 @@ def times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
     """Returns a function of the recipe's values: a multiple of one; None of an unknown price."""
 
     def multiple(values: Mapping[str, Any]) -> Any:
-        number = values[name]
-        whole = isinstance(number, int)
-        return number and (round(factor * number) if whole else factor * number)
+        number = values.get(name)
+        if number is None and name == "cost_per_hour":
+            return None
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ValueError(f"{one_line(name, 60)} is no number of the recipe")
+        return round(factor * number) if isinstance(number, int) else factor * number
 
     return multiple
 

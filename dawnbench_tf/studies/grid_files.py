@@ -8,8 +8,10 @@ from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.settings import read_toml
 from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-_TYPES = dict.fromkeys(("question", "recipe", "figure"), str) | {"trials": int, "latency": bool}
-_TYPES |= {"thresholds": list[float], **dict.fromkeys(("settings", "factors"), dict[str, Any])}
+_TYPES = {
+    **{"question": str, "recipe": str, "figure": str, "trials": int, "latency": bool},
+    **{"thresholds": list[float], "settings": dict[str, Any], "factors": dict[str, Any]},
+}
 
 
 def read(path: Path) -> Study:

@@ -98,13 +98,13 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
     """Reads the outcome of a run that reached its goal or trained all epochs; None if neither."""
     run, recipe = _read(planned, folder), planned.recipe
     if run is not None and run.reached:
-        return read_ended(planned, folder, REACHED, "", wall_seconds)
+        return read_ended(planned, folder, REACHED, "", wall_seconds, run)
     if run is None or not run.rows or run.rows[-1]["epoch"] < recipe.epochs - 1e-4:
         return None
     metric = recipe.task_row.metric
     best = max(row[metric] for row in run.rows)
     reason = f"best {metric} {best:g} of {recipe.goal:g}"
-    return read_ended(planned, folder, MISSED, reason, wall_seconds)
+    return read_ended(planned, folder, MISSED, reason, wall_seconds, run)
 
 
 def has_begun(folder: Path) -> bool:
@@ -144,9 +144,16 @@ _OF_MISC = {
 FACTS = {**_OF_ENTRY, **_OF_MISC, "latency_ms": float, "runtime": str, "jobs": int}
 
 
-def read_ended(planned: PlannedRun, folder: Path, status: str, reason: str, wall: float) -> Outcome:
-    """Reads the outcome of a run that ended with a given status and reason."""
-    run, metric = _read(planned, folder), planned.recipe.task_row.metric
+def read_ended(
+    planned: PlannedRun,
+    folder: Path,
+    status: str,
+    reason: str,
+    wall: float,
+    run: runs.Run | None = None,
+) -> Outcome:
+    """Reads the outcome of a run, read before or not, that ended with a status and reason."""
+    run, metric = run or _read(planned, folder), planned.recipe.task_row.metric
     entry, timed = (_read_newest(folder / RUN, phase) for phase in ("train", "inference"))
     misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
     facts = {name: (misc if name in _OF_MISC else entry).get(name) for name in _OF_ENTRY | _OF_MISC}

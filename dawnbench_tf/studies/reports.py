@@ -80,7 +80,7 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
             yield name
             name = ""
         named = zip(heads[1:], cells, strict=True)
-        texts = [f"{cell:>{IN_TEXT[head]}}" for head, cell in named if head in IN_TEXT]
+        texts = [f" {cell:>{IN_TEXT[head] - 1}}" for head, cell in named if head in IN_TEXT]
         yield "".join([terminal.padded(name, width), *texts]).rstrip()
 
 

@@ -45,7 +45,8 @@ def build(options: RunOptions, clock: Clock) -> tf.distribute.Strategy:
     # It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
     # operations, as the options say.
     for name in ("worker_hosts", "task_index", "tpu"):
-        own, value = "tpu" if name == "tpu" else "multi_worker_mirrored", getattr(options, name)
+        own = "tpu" if name == "tpu" else "multi_worker_mirrored"
+        value = getattr(options, name)
         if options.strategy != own and value != getattr(RunOptions, name):
             refuse(name, value, f"is for --strategy={own}")
     if options.logical_cpus:
@@ -218,9 +219,9 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
 
 def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
     names = ("SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
-    values = ", ".join(f"{name}={os.environ.get(name, '')}" for name in names)
-    kinds, hint = (KeyError, ValueError, RuntimeError, IndexError, OSError), "or set TF_CONFIG"
-    with refusing(values, "can't be read", *kinds, hint=f"start it with srun, {hint}"):
+    values = ", ".join(f"{name}={os.environ.get(name, '(not set)')}" for name in names)
+    kinds, hint = (KeyError, ValueError, RuntimeError, IndexError, OSError), "start it with srun"
+    with refusing(values, "can't be read", *kinds, hint=f"{hint}, or set TF_CONFIG"):
         if shutil.which("nvidia-smi"):
             return tf.distribute.cluster_resolver.SlurmClusterResolver()
         # Without GPUs the resolver can't distribute them and fails; so state one GPU for each task.

@@ -58,7 +58,7 @@ BASE = 'base = "digits/resnet8"\n'
     ("text", "line"),
     [
         ("[settings]\nepochs = 1", 'my.toml: should name a base, as base = "digits/resnet8"'),
-        ("base = 3", "my.toml: base=3: base should be text"),
+        ("base = 3", "my.toml: base=3 (base should be text)"),
         ("bases = 'x'", "my.toml: bases: did you mean base?"),
         ("base = 'digits/resnet9'", "my.toml: recipe=digits/resnet9: no such recipe; did you mean"),
         ("base = 'os:path'", "my.toml: base=os:path: should be a recipe of the library or a FILE"),

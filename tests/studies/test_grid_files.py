@@ -32,7 +32,7 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("recipe = 3", "recipe=3: recipe should be text"),
+        ("recipe = 3", "recipe=3 (recipe should be text)"),
         ("trials = 2", "should name a recipe"),
         ("recipe = 'x'\ntrials = 0", "trials=0: should be from 1 to 10,000"),
         ("recipe = 'x'\ntrials = 10001", "trials=10001: should be from 1 to 10,000"),

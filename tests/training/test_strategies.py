@@ -381,7 +381,7 @@ SLURM = {
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"SLURM_STEP_NUM_TASKS": None}, "SLURM_STEP_NUM_TASKS=, .*: can't be read"),
+        ({"SLURM_STEP_NUM_TASKS": None}, r"SLURM_STEP_NUM_TASKS=\(not set\), .*: can't be read"),
         ({"SLURM_STEP_TASKS_PER_NODE": None}, "SLURM_STEP_TASKS_PER_NODE"),
         ({"SLURM_STEP_NUM_TASKS": "two"}, "SLURM_STEP_NUM_TASKS=two, .*: can't be read"),
         ({"SLURM_STEP_NODELIST": "node[1-"}, r"SLURM_STEP_NODELIST=node\[1-, .*can't be read"),
