@@ -166,7 +166,11 @@ class Data(Protocol):
 
         Returns:
           Their indices, and the data set with only them as the test set.
+
+        Raises:
+          ValueError: the examples are questions, which have no views.
         """
+        raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def sample(self, count: int = 0) -> tuple[Any, "Data"]:
         """Returns an index of `examples`, and the data set with only them.

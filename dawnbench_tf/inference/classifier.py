@@ -108,7 +108,8 @@ class Classifier:
                 decoded = (np.asarray(jpeg_index.decode(index.raw(n))) for n in turned)
                 squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in decoded]
                 numbers = np.arange(len(squares))
-                split = splits.in_memory(np.stack([*map(np.asarray, squares)]), numbers)
+                unlabeled = np.zeros(len(squares), np.int64)
+                split = splits.in_memory(np.stack([*map(np.asarray, squares)]), unlabeled)
             inputs = tested.prepare(split, self.recipe, "NHWC", numbers)
             probabilities = tf.nn.softmax(self._forward(inputs)).numpy()
             best = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]

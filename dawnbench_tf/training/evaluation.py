@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import terminal
 from dawnbench_tf.data.dataset import Data
+from dawnbench_tf.recipe import Images
 from dawnbench_tf.training import averages
 
 BATCH = 500  # size of the global batch; rounded up to a multiple of the number of replicas
@@ -39,7 +40,8 @@ class Evaluator:
         self._forward_once = _forward(data, model, order, spec)  # without test-time augmentation
 
     def __call__(self) -> dict[str, float]:
-        selects = getattr(self._data.recipe.data, "views_share", 1) < 1  # of images
+        form = self._data.recipe.data
+        selects = isinstance(form, Images) and form.views_share < 1
         with averages.use_averages(self._model, self._data.placement.strategy):
             forward = self._forward_once if selects else self._forward
             outputs = [forward(batch).numpy() for batch in self._batches]

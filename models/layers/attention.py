@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .. import checks
 from .broadcast import multiply, widen
 from .dropout import Dropout
 from .registration import register
@@ -155,6 +156,7 @@ class DotProductAttention(Unmasked):
         self, heads: int = 1, scale: str = "root", dropout: float = 0.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        checks.one_of(("root", "one", "trained"), scale=scale)
         self.heads, self.scale, self.dropout = heads, scale, dropout
         self.drop = Dropout(dropout, dtype=self.dtype_policy)
 

@@ -221,7 +221,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
 
     Args:
       group: examples per group; a larger batch is a multiple of it.
-      **kwargs: arguments of Keras's BatchNormalization.
+      **kwargs: arguments of Keras's BatchNormalization; `synchronized` has no effect.
 
     Raises:
       ValueError: a training batch of known size is larger than `group` and not a multiple of it. In

@@ -1,4 +1,4 @@
-"""Layers of readers' texts: embeddings, normalization, masks, BERT's sequence, span logits, ...
+"""Layers of readers: embeddings, norms, highway, positions, masks, BERT's sequence, span logits.
 
 Masks are boolean, (batch, tokens), true for tokens and false for padding. Masks are inputs of these
 layers, not Keras's implicit ones: the layers are `Unmasked`.
@@ -127,13 +127,14 @@ class TagVectors(tf.keras.layers.Layer):
         self.counts, self.widths = tuple(counts), tuple(widths)
 
     def build(self, input_shape: Any) -> None:
+        sizes = zip(self.counts, self.widths, strict=True) if self.widths else ()
         self.tables = [
             self.add_weight(
                 name=f"table_{tag}",
-                shape=(self.counts[tag] - 1, width),
+                shape=(count - 1, width),
                 initializer=tf.keras.initializers.RandomNormal(stddev=1.0),
             )
-            for tag, width in enumerate(self.widths)
+            for tag, (count, width) in enumerate(sizes)
         ]
         self.built = True
 

@@ -222,8 +222,8 @@ DATA = ImageData
 
 
 def complete(recipe: Recipe, splits: Splits) -> tuple[Recipe, Splits]:
-    """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
-    # And the data, checked, with the training images that a recipe with `train_examples` uses.
+    """Returns the recipe with its task's numbers that are 0 from the data; the data, checked."""
+    # Of the training images only those that a recipe with `train_examples` uses.
     task = recipe.whole_task
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])

@@ -297,7 +297,7 @@ def _first(encoded: Encoded, count: int) -> Encoded:
 
 
 def complete(recipe: Recipe, encoded: Encoded) -> tuple[Recipe, Encoded]:
-    """Returns the recipe with its task's numbers of questions, where they are 0, from the data."""
+    """Returns the recipe with its task's numbers that are 0 from the data; the data, checked."""
     # Raises Refusal if a split has another number of questions than the task, where it says.
     task = recipe.whole_task
     train = task.train_examples or encoded.whole or len(encoded.train.context_of_question)

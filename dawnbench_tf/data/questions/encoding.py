@@ -107,7 +107,7 @@ def encode(
         aligned = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
         spans.append([span for span, _ in aligned])
         alignments += [alignment for _, alignment in aligned]
-    return EncodedSplit(
+    split = EncodedSplit(
         _ragged(contexts),
         _ragged(offsets, 2),
         _ragged(questions),
@@ -118,6 +118,13 @@ def encode(
         _ragged(question_lemmas),
         _ragged(tags, 2),
     )
+    if tokenizer == "spacy":
+        return split
+    # Without annotations lower-cased tokens are lemmas, all tags 0.
+    lower = _lower_ids(words)
+    lemmas = [ids._replace(values=lower[ids.values]) for ids in (split.contexts, split.questions)]
+    no_tags = split.contexts._replace(values=np.zeros((len(split.contexts.values), 2), np.int32))
+    return split._replace(context_lemmas=lemmas[0], question_lemmas=lemmas[1], context_tags=no_tags)
 
 
 def _types(
@@ -145,6 +152,11 @@ def encode_question(
     words: dict[str, int] = {}
     split = encode(corpus, words, form.tokenizer, pieces=vocab if vocab.pieces else None)
     return assemble(split, split, corpus, list(words), {}, vocab, form)
+
+
+def _lower_ids(words: Iterable[str]) -> np.ndarray:
+    """Returns an id for each word, equal for words that differ only in case; int32 (words,)."""
+    return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
 
 
 def _align(
@@ -219,8 +231,7 @@ def assemble(
         rows = [vectors[word] for word in words]
         return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 
-    lower_ids = np.unique([word.lower() for word in words], return_inverse=True)[1]
-    ids = (*vocab.ids(words), lower_ids.astype(np.int32))
+    ids = (*vocab.ids(words), _lower_ids(words))
     fixed = table(vocab.fixed if vectors else [])  # a question of its own has no vectors
     tuned = table([word for word in vocab.trained if word in vectors])
     return Encoded(train, test, test_corpus, vocab, fixed, tuned, *ids, form)

@@ -22,7 +22,7 @@ _GLOVE = re.compile(
 _SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
 _PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
 _TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
-MODEL = "en_core_web_md"  # spaCy's model in DrQA's published entries
+SPACY_MODEL = "en_core_web_md"  # spaCy's model in DrQA's published entries
 _SPEECH = """$ '' , -LRB- -RRB- . : ADD AFX CC CD DT EX FW HYPH IN JJ JJR JJS LS MD NFP NN NNP NNPS
     NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB XX _SP ``"""
 _ENTITIES = """CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON
@@ -33,7 +33,7 @@ ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 
 
 class Annotated(NamedTuple):
-    """The tokens of a text with their annotations."""
+    """The tokens of a text with their annotations; lemmas and tags may be empty."""
 
     tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
@@ -85,10 +85,10 @@ def _pipeline() -> Any:
         reason = "spaCy is not installed; pip install spacy, or train with --tokenizer=glove"
         refuse("tokenizer", "spacy", reason)
     try:
-        return spacy.load(MODEL)
+        return spacy.load(SPACY_MODEL)
     except OSError:
-        hint = f"python -m spacy download {MODEL}, or train with --tokenizer=glove"
-        refuse("tokenizer", "spacy", f"its model {MODEL} is not installed; {hint}")
+        hint = f"python -m spacy download {SPACY_MODEL}, or train with --tokenizer=glove"
+        refuse("tokenizer", "spacy", f"its model {SPACY_MODEL} is not installed; {hint}")
 
 
 def cut(
@@ -107,9 +107,8 @@ def cut(
         return
     located = ((text, offsets(text, tokenizer)) for text in texts)
     plain = (([text[a:b] for a, b in extents], extents) for text, extents in located)
-    # Without annotations lower-cased tokens are lemmas, all tags 0.
     for words, extents in wordpieces.cut(texts, pieces) if pieces else plain:
-        yield Annotated(words, extents, [word.lower() for word in words], [(0, 0)] * len(words))
+        yield Annotated(words, extents, [], [])  # `encode` makes lemmas and tags of all at once
 
 
 def version(tokenizer: str) -> str:
