@@ -153,7 +153,7 @@ def _in_frame(
         if package == "dawnbench_tf":
             raise
     except OSError as error:
-        if error.errno in (*OF_A_FULL_DISK, errno.EIO) and not error.filename:
+        if error.errno in OF_A_FULL_DISK and not error.filename:
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
         if error.errno is None:  # a library's own, as matplotlib's without a folder to cache in

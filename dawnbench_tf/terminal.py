@@ -24,7 +24,7 @@ from dawnbench_tf.refusals import one_line, shown
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
-OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a closed terminal has EIO
+OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _speaking = threading.RLock()  # training prints from two threads
 unwritten: list[Exception] = []  # of results that a full disk did not take: `flags.run` fails
 _live: list[TextIO] = []  # the terminal that shows a status line, if one does
@@ -61,7 +61,8 @@ def _write(stream: TextIO | None, text: str) -> None:
     except (OSError, ValueError) as error:  # ValueError: closed
         # No later print fails then, and the exit status stays the command's own.
         lead_nowhere(stream)
-        if stream is sys.stdout and getattr(error, "errno", None) in OF_A_FULL_DISK:
+        number = getattr(error, "errno", None)  # EIO: perhaps of a terminal that was closed
+        if stream is sys.stdout and number in OF_A_FULL_DISK and number != errno.EIO:
             unwritten.append(error)
 
 

@@ -198,7 +198,7 @@ class Recipe:
         # A square that is clipped leaves a part of the image, whatever its size.
         cutout = 0 if getattr(self.data, "cutout_clipped", True) else self.data.cutout
         for name, value, most in (
-            ("crop_size", getattr(self.data, "crop_size", 0), task.image_size),
+            ("crop_size", self._crop_size, task.image_size),
             ("image_sizes", max(self.sizes), self.test_side),
             ("cutout", cutout, self.test_side),
         ):
@@ -303,14 +303,18 @@ class Recipe:
     def sizes(self) -> tuple[int, ...]:
         """Height and width of training images in pixels, one number per phase of training."""
         own = () if isinstance(self.data, Questions) else self.data.image_sizes
-        return own or (getattr(self.data, "crop_size", 0) or self.task_row.image_size,)
+        return own or (self._crop_size or self.task_row.image_size,)
 
     @property
     def test_side(self) -> int:
         """Height and width of a test image, in pixels."""
         if self.jpegs:
             return self.data.test_image_size or self.sizes[-1]
-        return getattr(self.data, "crop_size", 0) or self.task_row.image_size
+        return self._crop_size or self.task_row.image_size
+
+    @property
+    def _crop_size(self) -> int:
+        return self.data.crop_size if isinstance(self.data, Images) else 0
 
     def __repr__(self) -> str:
         threshold = self.goal if self.task else self.threshold

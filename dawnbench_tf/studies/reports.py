@@ -80,7 +80,7 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
             yield name
             name = ""
         named = zip(heads[1:], cells, strict=True)
-        texts = [f" {cell:>{IN_TEXT[head] - 1}}" for head, cell in named if head in IN_TEXT]
+        texts = [f" {cell:>{IN_TEXT[head]}}" for head, cell in named if head in IN_TEXT]
         yield "".join([terminal.padded(name, width), *texts]).rstrip()
 
 
@@ -187,8 +187,8 @@ def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
     return format(value, form) if isinstance(form, str) else form(value)
 
 
-# Columns of the text -> width.
-IN_TEXT = {"reached": 11, "median time": 17, "speed-up": 9, "epochs": 8, "USD": 10}
+# Columns of the text -> width, beside a space before each.
+IN_TEXT = {"reached": 10, "median time": 16, "speed-up": 8, "epochs": 7, "USD": 9}
 # Heading, name of the statistic in a summary, and format or function that formats it.
 PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("setting", "setting", ""),

@@ -1,6 +1,5 @@
 """Building and compiling a recipe's model, and turning the errors of `fit` into refusals."""
 
-import errno
 import json
 import math
 import os
@@ -346,7 +345,7 @@ def refusing(
     except OSError as error:
         # Of the log. Any other is of a callback or of data of the user's.
         path = Path(os.fsdecode(error.filename or folder or "."))
-        full = error.errno in (*terminal.OF_A_FULL_DISK, errno.EIO)
+        full = error.errno in terminal.OF_A_FULL_DISK
         if not (folder and path.is_relative_to(folder) if error.filename else full):
             raise
         raise files.cannot_write(path, error) from None

@@ -145,7 +145,8 @@ def measure(
     timer = TimeToAccuracy(recipe.goal, metric, evaluate=lambda: {metric: 0.0}, clock=clock)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     phases: list[speed.Phase] = []
-    advice = partial(_smaller_batch, recipe, options, examples, bool(seconds))
+    timed = "lower it; dawnbench train --max_steps=20 finds one that does"
+    advice = (lambda: timed) if seconds else partial(_smaller_batch, recipe, options, examples)
     with fitting.refusing(recipe, strategy, None, advice), tempfile.TemporaryDirectory() as folder:
         logs, steps = Path(options.output_dir or folder) / "tensorboard", options.profile_steps
         profilers = [profiling.Profiler(logs, steps, timer)] if steps else []
@@ -207,10 +208,8 @@ def measure(
     )
 
 
-def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any, in_time: bool) -> str:
+def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any) -> str:
     """Returns advice if a batch does not fit: the largest half, quarter, ... of it that does."""
-    if in_time:
-        return "lower it; dawnbench train --max_steps=20 finds one that does"
     size = recipe.batch_size // 2
     if not size or options.strategy == "multi_worker_mirrored":
         return "lower it" if size else "one example does not fit either"

@@ -114,8 +114,8 @@ def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
         raise ValueError("it is a pickle of something else")
     sizes, offsets = {}, {}  # of storages, in bytes, by key
     for storage_id in ids:
-        key, type_name, count = _storage(storage_id)
-        sizes[key] = count * np.dtype(_TYPES[type_name]).itemsize
+        key, dtype, count = _storage(storage_id)
+        sizes[key] = count * dtype.itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
         if key not in sizes or count < 0:
@@ -190,15 +190,16 @@ def _describe(value: Any) -> str:
     return "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
-def _storage(storage_id: Any) -> tuple[str, str, int]:
-    """Returns (key, type name, number of values) of a storage, from its id in the pickle."""
+def _storage(storage_id: Any) -> tuple[str, np.dtype, int]:
+    """Returns (key, dtype, number of values) of a storage, from its id in the pickle."""
     _, storage_type, key, _, count = storage_id[:5]
     type_name = getattr(storage_type, "function", "")
     if type_name not in _TYPES or not isinstance(key, str | bytes | int):
         raise ValueError("a storage has no type or key")
     if not isinstance(count, int) or count < 0:
         raise ValueError("a storage has a size that is no number")
-    return _text(key) if isinstance(key, bytes) else str(key), type_name, count
+    text = _text(key) if isinstance(key, bytes) else str(key)
+    return text, np.dtype(_TYPES[type_name]), count
 
 
 def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
@@ -206,18 +207,18 @@ def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
     tensors = {}
     for name, tensor in _weights(values).items():
         offset, shape, strides = tensor.arguments[1:4]
-        key, type_name, count = _storage(tensor.arguments[0])
+        key, dtype, count = _storage(tensor.arguments[0])
         if not _fits(offset, shape, strides, count):
             raise ValueError(f"its tensor {name} exceeds its storage")
-        content = partial(storage, key, count * np.dtype(_TYPES[type_name]).itemsize)
-        read = partial(_view, content, type_name, offset, shape, strides)
+        content = partial(storage, key, count * dtype.itemsize)
+        read = partial(_view, content, dtype, offset, shape, strides)
         tensors[str(name)] = Tensor(shape, read)
     return tensors
 
 
-def _view(content: Callable[[], bytes], type_name: str, offset: int, *shape: Any) -> np.ndarray:
+def _view(content: Callable[[], bytes], dtype: np.dtype, offset: int, *shape: Any) -> np.ndarray:
     """Returns the view (shape, strides) of a storage, in which it stays, as `_fits` checked."""
-    numbers = _numbers(content(), type_name)[offset:]
+    numbers = _numbers(content(), dtype)[offset:]
     steps = [step * numbers.itemsize for step in shape[1]]
     return np.lib.stride_tricks.as_strided(numbers, shape[0], steps, writeable=False)
 
@@ -236,9 +237,9 @@ def _is_shape(numbers: Any) -> bool:
     return few and all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers)
 
 
-def _numbers(content: bytes, type_name: str) -> np.ndarray:
+def _numbers(content: bytes, dtype: np.dtype) -> np.ndarray:
     """Converts the bytes of a storage to float32."""
-    return np.frombuffer(content, _TYPES[type_name]).astype("<f4", copy=False)
+    return np.frombuffer(content, dtype).astype("<f4", copy=False)
 
 
 # safetensors
@@ -255,19 +256,20 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
     header.pop("__metadata__", None)
     first, tensors = 8 + length, {}  # offsets in the header count from `first`
 
-    def read(start: int, needed: int, type_name: str, shape: tuple[int, ...]) -> np.ndarray:
+    def read(start: int, needed: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         file.seek(first + start)
-        return _numbers(file.read(needed), type_name).reshape(shape)
+        return _numbers(file.read(needed), dtype).reshape(shape)
 
     for name, facts in header.items():
         type_name, shape = facts["dtype"], tuple(facts["shape"])
         start, end = facts["data_offsets"]
         if not _is_shape(shape):
             raise ValueError(f"its tensor {name} has impossible dimensions")
-        needed = math.prod(shape) * np.dtype(_TYPES[type_name]).itemsize
+        dtype = np.dtype(_TYPES[type_name])
+        needed = math.prod(shape) * dtype.itemsize
         if not 0 <= start <= end <= size - first or end - start != needed:
             raise ValueError(f"its tensor {name} exceeds its storage")
-        tensors[name] = Tensor(shape, partial(read, start, needed, type_name, shape))
+        tensors[name] = Tensor(shape, partial(read, start, needed, dtype, shape))
     return tensors
 
 

@@ -33,7 +33,7 @@ ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 
 
 class Annotated(NamedTuple):
-    """The tokens of a text with their annotations; lemmas and tags may be empty."""
+    """The tokens of a text with their annotations; `encode` makes lemmas and tags if these lack."""
 
     tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
@@ -104,11 +104,13 @@ def cut(
                 [token.lemma_ for token in document],
                 [(PART_IDS.get(t.tag_, 0), ENTITY_IDS.get(t.ent_type_, 0)) for t in document],
             )
-        return
-    located = ((text, offsets(text, tokenizer)) for text in texts)
-    plain = (([text[a:b] for a, b in extents], extents) for text, extents in located)
-    for words, extents in wordpieces.cut(texts, pieces) if pieces else plain:
-        yield Annotated(words, extents, [], [])  # `encode` makes lemmas and tags of all at once
+    elif pieces:
+        for words, extents in wordpieces.cut(texts, pieces):
+            yield Annotated(words, extents, [], [])
+    else:
+        for text in texts:
+            extents = offsets(text, tokenizer)
+            yield Annotated([text[a:b] for a, b in extents], extents, [], [])
 
 
 def version(tokenizer: str) -> str:
