@@ -109,7 +109,9 @@ def git_revision() -> str:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
         return "none"
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    # As of its own checkout, whoever owns it: a container's root often is not who cloned it.
+    command = ["git", "-c", "safe.directory=*", "-C", str(root)]
+    command += ["describe", "--always", "--dirty", "--abbrev=40"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -109,7 +109,8 @@ class Schedule:
             refuse("schedule_factors", factors, "one of them should be over 0")
         if not fits:
             counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
-            refuse("schedule", self.form, f"{rule}; found {counts}")
+            hint = "--schedule_epochs= and --schedule_factors= without a value leave a recipe's out"
+            refuse("schedule", self.form, f"{rule}; found {counts}; {hint}")
 
     @property
     def idle(self) -> list[tuple[float, float]]:
