@@ -46,11 +46,14 @@ def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     choices: tuple[str, ...] | None = None,
     flag: str = "",
     group: str = "",
+    needs: str = "",
 ) -> Any:
     """Returns a dataclass field with its help text (with units), bounds and choices."""
     # Bounds `low`, of numbers, and `high` are inclusive, `above` is not. `flag` is its flat name,
     # by default its field's; `group` is its heading in --help, by default its class's GROUP.
-    bounds = {"low": low, "high": high, "above": above}
+    # `needs`: the setting of its class whose default leaves this one without effect, by flat name;
+    # or NAME=VALUE,VALUE, the values that do not.
+    bounds = {"low": low, "high": high, "above": above, "needs": needs}
     metadata = {"help": help, "choices": choices, "flag": flag, "group": group, **bounds}
     return field(default=default, metadata=metadata)
 
@@ -66,8 +69,9 @@ def documented(cls: type[T]) -> type[T]:
 
 
 def help_text(item: Any) -> str:
-    """Returns the help text of a setting, with its choices."""
-    help, choices = item.metadata["help"], item.metadata["choices"]
+    """Returns the help text of a setting, with what it needs and its choices."""
+    help, choices, needs = (item.metadata[name] for name in ("help", "choices", "needs"))
+    help += f"; needs --{needs}" * bool(needs)
     return f"{help} [{', '.join(filter(None, choices))}]" if choices else help
 
 
@@ -104,9 +108,26 @@ def flat(instance: Any) -> dict[str, Any]:
 
 def replaced(instance: T, values: Mapping[str, Any], **others: Any) -> T:
     """Returns an instance with new values: `values` by flat name, `others` by field name."""
-    own = {item.name: flag_name(item) for item in setting_fields(instance)}
-    changes = {name: values[flag] for name, flag in own.items() if flag in values}
+    # Settings that have no effect any more, as cutout's color without cutout, get their defaults.
+    items, own = setting_fields(instance), flat(instance)
+    changes = {item.name: values[flag_name(item)] for item in items if flag_name(item) in values}
+    after = own | {name: value for name, value in values.items() if name in own}
+    for item in items:
+        if flag_name(item) not in values and _lack(item, instance, after):
+            changes[item.name] = after[flag_name(item)] = item.default
     return replace(instance, **changes, **others)  # type: ignore[type-var]
+
+
+def _lack(item: Any, instance: Any, values: Mapping[str, Any]) -> str:
+    """Returns what a setting that is not its default lacks to have an effect; "" if nothing."""
+    name, _, wanted = item.metadata["needs"].partition("=")
+    if not name or values[flag_name(item)] == item.default:
+        return ""
+    if wanted:
+        chosen = wanted.split(",")
+        return "" if values[name] in chosen else f"is for --{name}={', '.join(chosen)}"
+    default = next(each.default for each in setting_fields(instance) if flag_name(each) == name)
+    return f"requires --{name}" if values[name] == default else ""
 
 
 def flag_text(name: str, value: Any) -> str:
@@ -149,6 +170,8 @@ def check(instance: Any) -> None:
             if (choices := bounds.get("choices")) and one not in choices:
                 hint = suggestion(one, choices, "")
                 refuse(name, one, f"should be one of {', '.join(choices)}{'; ' * bool(hint)}{hint}")
+        if bounds.get("needs") and (text := _lack(item, instance, flat(instance))):
+            refuse(name, value, text)
 
 
 class Checked:

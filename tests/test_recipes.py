@@ -17,6 +17,7 @@ from dawnbench_tf.recipe import Questions, Recipe
 from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.recipes import own
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.settings import all_settings
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import schedules
 from tests.stated_settings import RATES, STATED
@@ -69,6 +70,26 @@ PROXY = {"proxy": "resnet8_v1_pad"}
 def test_a_value_out_of_range_is_refused_with_its_flag(change, line):
     with pytest.raises(Refusal, match="^" + line.replace("(", r"\(")):
         recipes.get("digits/resnet8", **change)
+
+
+OFF = {"flip": False, "cutout": 0, "test_views": "image", "average": 0, "schedule": "constant"}
+OFF |= {"whitening_bias_epochs": 0, "proxy": ""}
+
+
+def test_one_setting_leaves_out_a_part_of_any_recipe():
+    default = Recipe().values()
+    needs = {name: item.metadata["needs"] for name, (_, item) in all_settings(Recipe).items()}
+    images = [row for row in recipes.rows().values() if row.whole_task.inputs == "images"]
+    for row, (off, value) in itertools.product(images, OFF.items()):
+        if row.jpegs and off in ("cutout", "proxy"):
+            continue
+        changed = recipes.get(row.name, **{off: value}).values()
+        left_out = [name for name in needs if needs[name].partition("=")[0] == off]
+        assert left_out, off
+        assert [changed[name] for name in left_out] == [default[name] for name in left_out]
+    adam = recipes.get("cifar10/airbench94_muon", optimizer="adam").values()
+    left_out = [name for name in needs if needs[name].startswith(("optimizer", "whitening"))]
+    assert [adam[name] for name in left_out] == [default[name] for name in left_out]
 
 
 def test_a_value_of_any_type_is_taken_or_refused_in_a_line():

@@ -339,9 +339,9 @@ class Recipe:
         """Returns a copy with some settings changed, in any part.
 
         With a task of another name the recipe's name becomes TASK/MODEL, unless `name` is given.
-        Settings of images that the new task's images lack are dropped, and with a constant schedule
-        the points of another. With another task or threshold all epochs are evaluated, unless
-        `eval_from` is given.
+        Settings of images that the new task's images lack are dropped, and settings without effect,
+        as the points of a schedule that is constant now. With another task or threshold all epochs
+        are evaluated, unless `eval_from` is given.
 
         Args:
           **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`;
@@ -352,9 +352,6 @@ class Recipe:
           Refusal: a value is out of its range, or the setting is not for the task's examples.
         """
         values = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}  # of JSON
-        if values.get("schedule") == "constant":  # which has no points, so this recipe's go
-            points = ("schedule_epochs", "schedule_factors", "schedule_momenta")
-            values = {**dict.fromkeys(points, ()), **values}
         task = values.get("task", self.task)
         task_row = task if isinstance(task, Task) else TASKS.get(str(task))
         base = replace(self, name="", task="", data=self._data_for(task_row))

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, documented, refuse_group, setting
+from dawnbench_tf.settings import check, documented, setting
 
-_PROXY = "proxy"  # group of settings
 ONE_SIZE, JPEGS = "images of one size", "images of any size"  # kinds of images, in errors
 
 
@@ -24,8 +23,9 @@ class Images:
     )
     alternating_flip: bool = setting(
         False,
-        "with --flip: flip each image in every second epoch, the first one chosen at random, in "
-        "place of a new draw in each epoch",
+        "flip each image in every second epoch, the first one chosen at random, in place of a new "
+        "draw in each epoch",
+        needs="flip",
     )
     standardize: str = setting(
         "image",
@@ -67,6 +67,7 @@ class Images:
         "all views for every image",
         above=0,
         high=1,
+        needs="test_views",
     )
     image_sizes: tuple[int, ...] = setting(
         (),
@@ -109,11 +110,13 @@ class Images:
         False,
         "Cutout: draw the square's center from all pixels, so that part of the square may lie "
         "outside the image (DeVries & Taylor); if not, the whole square lies in the image (Page)",
+        needs="cutout",
     )
     cutout_color: str = setting(
         "mean",
         "Cutout: color of the square: the mean (0 after standardization), or black (0 before it)",
         choices=("mean", "black"),
+        needs="cutout",
     )
     color_jitter: tuple[float, ...] = setting(
         (),
@@ -145,16 +148,15 @@ class Images:
         "",
         "name of a small network, the proxy, that chooses the examples of each step: those of the "
         "batch whose loss is largest for it; on one device; default: none",
-        group=_PROXY,
     )
     proxy_share: float = setting(
-        0.5, "share of a batch's examples that the proxy chooses", above=0, high=1, group=_PROXY
+        0.5, "share of a batch's examples that the proxy chooses", above=0, high=1, needs="proxy"
     )
     proxy_every: int = setting(
         4,
         "the proxy itself trains in every Nth step, on the examples that it has chosen",
         low=1,
-        group=_PROXY,
+        needs="proxy",
     )
     hardest: int = setting(
         0,
@@ -199,18 +201,12 @@ class Images:
             expected = f"should be one fewer than the {sizes} image_sizes"
             expected = expected if sizes else "requires --image_sizes"
             refuse("image_size_epochs", self.image_size_epochs, expected)
-        if self.alternating_flip and not self.flip:
-            refuse("alternating_flip", True, "requires --flip")
-        if self.views_share < 1 and self.test_views == "image":
-            refuse("views_share", self.views_share, "requires --test_views of more than the image")
         if self.standardize == "channel" and not (
             len(self.channel_mean) == len(self.channel_deviation) == 3
         ):
             expected = "requires three numbers in each of channel_mean and channel_deviation"
             refuse("standardize", "channel", expected)
-        if not self.proxy:
-            refuse_group(self, _PROXY, "requires --proxy")
-        elif self.hardest:
+        if self.proxy and self.hardest:
             refuse("hardest", self.hardest, f"is another selection than --proxy={self.proxy}")
         for name, count, expected in (
             ("color_jitter", 3, "should be three shares: of brightness, contrast, saturation"),
@@ -221,10 +217,6 @@ class Images:
             value = getattr(self, name)
             if len(value) not in (0, count):
                 refuse(name, value, expected)
-        for name in ("cutout_clipped", "cutout_color"):
-            value = getattr(self, name)
-            if not self.cutout and value not in (False, "mean"):
-                refuse(name, value, "requires --cutout")
 
 
 # Settings of one kind of images; the others are of both kinds.

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, documented, refuse_group, setting
+from dawnbench_tf.settings import Checked, check, documented, setting
 
 _NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
-_OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
+_OWN_RATES = "optimizer=sgd,lars,muon"  # those with learning rates of single weights
 # Optimizers that use a setting, where not all do: a change of it for another is refused. A row's
 # own value is not, so that `--optimizer` alone can be changed.
 USED_BY = {
-    "momentum": (*_OWN_RATES, "rmsprop"),
+    "momentum": ("sgd", "lars", "muon", "rmsprop"),
     "trust": ("lars",),
     "beta_2": ("adam", "adamw"),
     "epsilon": ("rmsprop", "adam", "adamw", "adamax", "adadelta"),
-    "nesterov": _OWN_RATES,
+    "nesterov": ("sgd", "lars", "muon"),
     "rate_in_velocity": ("sgd", "muon"),
 }
 
@@ -77,38 +77,38 @@ class Optimizer:
     )
     shift_rate: float = setting(
         1.0,
-        "learning-rate multiplier of BN's shifts (beta), whose weight decay is divided by it; for "
-        "sgd, lars and muon",
+        "learning-rate multiplier of BN's shifts (beta), whose weight decay is divided by it",
         above=0,
+        needs=_OWN_RATES,
     )
     whitening_bias_epochs: float = setting(
-        0.0,
-        "epochs after which a whitening layer's bias is frozen; 0: never; for sgd, lars and muon",
+        0.0, "epochs after which a whitening layer's bias is frozen; 0: never", needs=_OWN_RATES
     )
     whitening_bias_rate: float = setting(
         1.0,
-        "learning-rate multiplier of a whitening layer's bias, whose weight decay is divided by "
-        "it; for sgd, lars and muon",
+        "learning-rate multiplier of a whitening layer's bias, whose weight decay is divided by it",
         above=0,
+        needs=_OWN_RATES,
     )
     whitening_bias_falls: bool = setting(
         False,
         "the rate of a whitening layer's bias falls linearly, to 0 at whitening_bias_epochs, in "
         "place of the schedule",
+        needs="whitening_bias_epochs",
     )
     sgd_rate: float = setting(
         1.0,
         "learning-rate multiplier of the weights that SGD trains: all but kernels before the head",
         above=0,
-        group="muon",
+        needs="optimizer=muon",
     )
     sgd_momentum: float = setting(
-        0.9, "momentum of the weights that SGD trains", high=1, group="muon"
+        0.9, "momentum of the weights that SGD trains", high=1, needs="optimizer=muon"
     )
     kernel_decay: float = setting(
         0.0,
         "decay d of the kernels that Muon trains: each step subtracts lr x d x w from a kernel w",
-        group="muon",
+        needs="optimizer=muon",
     )
     kernel_norm_steps: tuple[int, ...] = setting(
         (),
@@ -116,17 +116,17 @@ class Optimizer:
         "training, comma-separated; linear between; a normalized kernel has the L2 norm "
         "sqrt(filters); 1,1: at each step; default: never",
         low=1,
-        group="muon",
+        needs="optimizer=muon",
     )
     newton_schulz_steps: int = setting(
-        5, "Newton-Schulz iterations of a kernel's update", low=1, high=20, group="muon"
+        5, "Newton-Schulz iterations of a kernel's update", low=1, high=20, needs="optimizer=muon"
     )
     newton_schulz: tuple[float, ...] = setting(
         (3.4445, -4.7750, 2.0315),
         "coefficients a, b, c of a Newton-Schulz iteration, X <- a X + b X X'X + c X X'X X'X; "
         "comma-separated",
         low=-math.inf,
-        group="muon",
+        needs="optimizer=muon",
     )
     backbone_rate: float = setting(
         1.0,
@@ -150,16 +150,6 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.name != "muon":
-            refuse_group(self, "muon", "is for --optimizer=muon")
-        if self.name not in _OWN_RATES:
-            names = ", ".join(_OWN_RATES)
-            defaults = {"shift_rate": 1, "whitening_bias_rate": 1, "whitening_bias_epochs": 0}
-            for name, default in defaults.items():
-                if getattr(self, name) != default:
-                    refuse(name, getattr(self, name), f"is for --optimizer={names}")
-        if self.whitening_bias_falls and not self.whitening_bias_epochs:
-            refuse("whitening_bias_falls", True, "requires --whitening_bias_epochs")
         for name, counts in (("kernel_norm_steps", (0, 2)), ("newton_schulz", (3,))):
             value = getattr(self, name)
             if len(value) not in counts:
@@ -168,7 +158,7 @@ class Optimizer:
 
 @documented
 @dataclass(frozen=True)
-class Average:
+class Average(Checked):
     """Exponential moving average of weights and BN statistics. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "averages"
@@ -184,20 +174,18 @@ class Average:
         "N steps between updates of the moving average, whose decay then is average^N",
         low=1,
         flag="average_every",
+        needs="average",
     )
     ramp: bool = setting(
         False,
         "limit the decay per step to (1 + step) / (10 + step), so that the average forgets the "
         "initial weights soon",
         flag="average_ramp",
+        needs="average",
     )
     lookahead: bool = setting(
         False,
         "lookahead optimizer: each update also sets the weights to their average, whose decay is "
         "multiplied by (step / total steps)^3",
+        needs="average",
     )
-
-    def __post_init__(self) -> None:
-        check(self)
-        if not self.decay:
-            refuse_group(self, "", "requires --average")

@@ -67,20 +67,22 @@ class Schedule:
         "epochs at which the schedule's factor changes (see --schedule), comma-separated; may be "
         "fractions",
         flag="schedule_epochs",
+        needs="schedule",
     )
     factors: tuple[float, ...] = setting(
         (),
         "factors of the learning rate (see --schedule), comma-separated",
         flag="schedule_factors",
+        needs="schedule",
     )
     momenta: tuple[float, ...] = setting(
         (),
         "momentum schedule (one-cycle policy): momentum of sgd, lars and muon's kernels, or beta_1 "
         "of adam and adamw, at each of schedule_epochs, comma-separated; interpolated like the "
-        "factors; needs --schedule=linear or cosine_points; default: constant, --momentum, or 0.9 "
-        "for beta_1",
+        "factors; default: constant, --momentum, or 0.9 for beta_1",
         high=1,
         flag="schedule_momenta",
+        needs="schedule=linear,cosine_points",
     )
 
     def __post_init__(self) -> None:
@@ -94,17 +96,15 @@ class Schedule:
         between = (fits_points, "takes a factor for each of schedule_epochs")
         after = (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs")
         fits, rule = {
-            "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
+            "constant": (True, ""),
             "steps": after,
             "linear": between,
             "cosine_points": between,
             "cosine": decay,
             "quadratic": decay,
         }[self.form]
-        points = self.form in ("linear", "cosine_points")
-        if self.momenta and not (points and len(self.momenta) == len(epochs)):
-            text = "takes --schedule=linear or cosine_points, and one for each of schedule_epochs"
-            refuse("schedule_momenta", self.momenta, text)
+        if self.momenta and len(self.momenta) != len(epochs):
+            refuse("schedule_momenta", self.momenta, "should be one for each of schedule_epochs")
         if factors and not any(factors):
             refuse("schedule_factors", factors, "one of them should be over 0")
         if not fits:
