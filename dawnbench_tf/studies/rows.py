@@ -34,7 +34,7 @@ def _with(name: str, label: str, settings: dict[str, Any]) -> Factor:
     return Factor(name, (Level("-", {}), Level(label, settings)))
 
 
-_SGD = Level("SGD with momentum", {})
+_OWN = Level("the recipe's own", {})
 _ADAM = [
     Level(f"Adam, {rate:g}", {"optimizer": "adam", "learning_rate": rate})
     for rate in (0.0001, 0.001, 0.01, 0.1)
@@ -54,7 +54,9 @@ BATCH_SIZE = _study(
     name="batch_size",
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
-    settings={"scale_learning_rate_from": times(1, "batch_size")},
+    # A run has one batch size, also of a recipe in which it grows.
+    settings={"scale_learning_rate_from": times(1, "batch_size")}
+    | {"later_batch_sizes": (), "batch_size_epochs": ()},
     factors=(_each("batch_size", [times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
     figure="tradeoff",
 )
@@ -62,7 +64,7 @@ OPTIMIZER = _study(
     name="optimizer",
     question="Does an adaptive optimizer reach the accuracy, and sooner?",
     source="Figure 2",
-    factors=(Factor("optimizer", (_SGD, *_ADAM, _MUON)),),
+    factors=(Factor("optimizer", (_OWN, *_ADAM, _MUON)),),
     figure="curves",
 )
 FACTORS = _study(

@@ -163,3 +163,10 @@ def test_a_recipe_of_a_module_is_recorded_and_never_imported_to_be_read(tmp_path
     with pytest.raises(Refusal, match=line):
         grid.plan(Study.from_values(earlier))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_of_the_study_of_batch_sizes_has_one_where_the_recipe_s_grows():
+    study = rows.STUDIES["small"]["batch_size"]
+    planned = grid.plan(grid.with_changes(study, "cifar10/cpu94", 1, {}))
+    sizes = [run.recipe.batch_sizes for run in planned]
+    assert sizes == [(384,), (768,), (1536,), (3072,), (6144,), (12_288,), (24_576,)]
