@@ -12,7 +12,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.runs import Run, run_entry
-from dawnbench_tf.submission.entry import check, first_at, format_files
+from dawnbench_tf.submission.entry import check
 from dawnbench_tf.submission.rules import Grade
 
 PUBLISHED = sorted((Path(__file__).parents[1] / "fixtures/published").glob("*.json"))
@@ -33,15 +33,6 @@ def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **credits):
     credits = Credits(author="Ada Lovelace", author_email="ada@example.com", **credits)
     options = RunOptions(credits=credits)
     return run_entry.training_entry(run(values, recipe), options, MACHINE, 100.0)
-
-
-def test_files_are_named_and_placed_as_published(tmp_path):
-    path, _ = run_entry.write(tmp_path, entry())
-    assert str(path.relative_to(tmp_path)) == (
-        "CIFAR10/train/ada-lovelace_resnet56-tf_2cpu_tensorflow-2.20.json"
-    )
-    assert path.with_suffix(".tsv").exists()
-    assert not list(tmp_path.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.stem)
@@ -88,11 +79,6 @@ def test_the_original_submission_tests_would_pass(tmp_path):
     assert max(float(row["top1Accuracy"]) for row in rows) >= 94.0
 
 
-def test_a_price_that_is_not_known_is_left_out():
-    assert "costPerHour" not in format_files(entry())[0]
-    assert '"costPerHour": 0.5' in format_files(entry(cost_per_hour=0.5))[0]
-
-
 def test_misc_holds_what_reviewers_asked_for():
     misc = entry().misc
     assert misc["recipe"]["learning_rate"] == 0.1 and misc["recipe"]["weight_decay"] == 5e-4
@@ -104,7 +90,7 @@ def test_misc_holds_what_reviewers_asked_for():
 @pytest.mark.parametrize(
     ("values", "changes", "reason"),
     [
-        ((93.99, 93.0), {}, "top1Accuracy never reached 94; its best is 93.99"),
+        ((93.99, 93.0), {"threshold": 90.0}, "top1Accuracy never reached 94; its best is 93.99"),
         ((), {}, "has no row"),
         ((95.0,), {"synthetic": "decoded"}, "trained on synthetic data"),
         ((95.0,), {"train_examples": 200}, "trained on 200 examples; should be on all"),
@@ -116,15 +102,7 @@ def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, 
     assert json.loads(path.read_text())["misc"]["violations"] == reasons
 
 
-def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
-    recipe = replace(RECIPE, threshold=90.0)
-    (violation,) = check(entry((93.0,), recipe))
-    assert violation.text == "top1Accuracy never reached 94; its best is 93"
-
-
 def test_the_time_is_the_first_row_at_the_threshold():
-    timed = entry()
-    assert first_at(timed.curve(), 94.0) == (timed.rows[1][1], 94)
     line = run_entry.describe_run(run((90.0, 94.0, 93.9)), cost_per_hour=10)
     assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.00")
     miss = run_entry.describe_run(run((93.0,)), None)
