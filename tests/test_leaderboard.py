@@ -207,7 +207,7 @@ def test_bad_input_is_refused_in_a_line(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.chdir(tmp_path)
     for folders, options, words in (
-        (["nowhere"], {}, "nowhere: is no folder"),
+        (["nowhere"], {}, "nowhere: is no folder; should be an entry tree"),
         (["."], {}, ".: holds no entry; should hold DATASET/train/NAME.json or such"),
         ([], {"threshold": 93.0}, "--threshold=93.0: needs --dataset"),
         ([], {"dataset": "SQuAD", "threshold": 1.0}, "no entry is left to rank; name folders wi"),
