@@ -134,14 +134,12 @@ def test_a_run_that_an_earlier_release_began_goes_on(tmp_path, release):
     assert run.clock["train"] > before.clock["train"] and os.listdir(old / "digits/train")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("model", "nope"), ("task", "nope"), ("model", "bidaf")]
-)
-def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
+def test_a_recipe_of_no_known_model_or_task_is_refused(old):
     values = json.loads((old / "run.json").read_text())
-    (old / "run.json").write_text(json.dumps({**values, field: value}))
-    with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
-        runs.read(old)
+    for changes in ({"model": "nope"}, {"task": "nope"}, {"model": "bidaf"}):
+        (old / "run.json").write_text(json.dumps({**values, **changes}))
+        with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
+            runs.read(old)
 
 
 @pytest.mark.parametrize(
