@@ -148,7 +148,6 @@ def test_int8_is_a_quarter_of_the_size(small):
 @pytest.mark.parametrize(
     ("name", "precision", "fixed_shape", "words"),
     [
-        ("litert", "bfloat16", True, "--precision=bfloat16: litert has only float32, int8"),
         ("xla", "float32", False, "--runtime=xla: XLA compiles anew for each length"),
         ("litert", "float32", False, "--runtime=litert: its converter fixes the length"),
     ],
