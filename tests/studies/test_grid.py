@@ -89,7 +89,6 @@ def test_levels_of_one_s_own_take_the_place_of_the_study_s():
     ("settings", "words"),
     [
         ({"bach_size": 3}, "bach_size=3: no field of a recipe or a run; did you mean batch_size?"),
-        ({"batch_size": 0}, "--batch_size=0: should be at least 1"),
         ({"epochs": "2 * epochs"}, "--epochs='2 \\* epochs': should be a number"),
         ({"strategy": "mirrord"}, "--strategy=mirrord: should be one of off"),
         ({"model": "resnet8"}, "--model=resnet8: .*did you mean"),

@@ -58,7 +58,6 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
         (f"{BASE}[settings]\nepochs = {'[' * 5000}{']' * 5000}", "can't be read"),
         (f"{BASE}[settings]\nepochs = {'[' * 50}{']' * 50}", "nested too deep"),
         (BASE + "[settings]\nepochs = {a = 1}", "should be a number"),
-        (BASE + "[settings]\nmax_steps = 3", "--max_steps=3: times steps and trains no run"),
         (BASE + "[settings]\nseed = 'x'", "--seed='x': should be a whole number"),
         (BASE + "[factors]\nseed = [1, 2]", "--seed=1: is what trials vary"),
         (BASE + "[settings]\nepochs = inf", "should be a finite number"),
