@@ -50,7 +50,6 @@ def test_each_size_of_jpegs_is_timed_on_generated_ones(monkeypatch):
     ("name", "data_dir", "synthetic"),
     [
         ("digits/resnet8", "", None),
-        ("qa_mini/bidaf", "", None),
         ("cifar10/airbench94", "", "decoded"),
         ("cifar10/airbench94", "data", None),
         ("imagenette/resnet18", "", "jpeg"),
