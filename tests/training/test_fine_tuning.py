@@ -97,18 +97,6 @@ def test_each_part_moves_as_far_as_its_multiplier_says(weights, name):
             assert error < 2e-6 + 1e-3 * np.abs(move).max()
 
 
-def test_sgd_with_rates_by_part_is_the_rule_by_hand(weights):
-    model = built(weights, backbone_rate=0.1, learning_rate=0.2, weight_decay=0.0)
-    (head,) = parts.split(model)[-1]
-    first = parts.split(model)[0][0]
-    before = first.kernel.numpy(), head.kernel.numpy()
-    ones = [tf.ones_like(w) for w in model.trainable_variables]
-    for _ in range(2):  # v = 0.9 v + g: the second step goes 1.9 times as far
-        model.optimizer.apply_gradients(zip(ones, model.trainable_variables, strict=True))
-    np.testing.assert_allclose(first.kernel, before[0] - 0.02 * 2.9, atol=1e-6)
-    np.testing.assert_allclose(head.kernel, before[1] - 0.2 * 2.9, atol=1e-6)
-
-
 def test_the_checkpoint_wins_over_a_file_that_is_gone(weights, tmp_path):
     tuned = replace(recipe(weights, frozen_parts=1), synthetic=None, batch_size=512)
     tuned = tuned.with_values(threshold=99.9, image_sizes=(8,))
