@@ -52,11 +52,10 @@ def train(shared=None, first_epoch=0, recipe=RECIPE, splits=SPLITS, data_format=
     return batches(prepare(*batch) for batch in data.training_batches(first_epoch))
 
 
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_batches_for_any_loop_are_those_of_the_devices(data_format):
+def test_batches_for_any_loop_are_those_of_the_devices():
     recipe = replace(RECIPE, data=replace(RECIPE.data, cutout=2))
-    data = ImageData(recipe, SPLITS, Placement(Shared(), data_format))
-    whole = train(recipe=recipe, data_format=data_format)
+    data = ImageData(recipe, SPLITS, Placement(Shared(), "NCHW"))
+    whole = train(recipe=recipe, data_format="NCHW")
     assert data.steps_per_epoch == 5
     own = [batch for epoch in range(3) for batch in batches(data.train(epoch))]
     np.testing.assert_equal(own, whole)
