@@ -26,7 +26,7 @@ def data(request):
     return dataset.open(replace(recipes.get(request.param), synthetic="decoded"))
 
 
-@pytest.mark.parametrize("batch_size", [64, 333])
+@pytest.mark.parametrize("batch_size", [64, 999])
 def test_batches_and_single_examples_give_the_same_answers(data, batch_size):
     prepared = [data.prepare(batch) for batch in data.test_batches(batch_size)]
     outputs = [answer(*(b if isinstance(b, tuple) else (b,))) for b in prepared]

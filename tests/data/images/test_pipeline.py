@@ -175,24 +175,6 @@ def test_a_square_is_cut_out_of_each_image_anywhere_inside():
     assert len(counts) == 9 and np.abs(counts - 2000 / 9).max() < 80
 
 
-@pytest.mark.parametrize(("replicas", "pipelines"), [(1, 1), (4, 2)])
-def test_every_test_example_comes_once_and_in_order(replicas, pipelines):
-    shares = [Placement(Shared(replicas, pipelines, index)) for index in range(pipelines)]
-    local, whole = replicas // pipelines, ImageData(RECIPE, SPLITS, Placement(Shared()))
-    for batch in replicas * np.array([1, 5, 23, 24]):
-        workers = [[*ImageData(RECIPE, SPLITS, share).test_batches(batch)] for share in shares]
-        parts = [
-            worker[first + r].numpy()
-            for first in range(0, len(workers[0]), local)
-            for worker in workers
-            for r in range(local)
-        ]
-        collected = whole.collect([np.concatenate(parts)], batch)
-        np.testing.assert_array_equal(collected, SPLITS.test.images())
-    wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
-    np.testing.assert_allclose(whole.prepare(collected), wanted, atol=1e-6)
-
-
 def test_nchw_is_nhwc_transposed():
     first = train(data_format="NCHW")[0][0]
     np.testing.assert_array_equal(first, train()[0][0].transpose(0, 3, 1, 2))
