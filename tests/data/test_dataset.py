@@ -76,11 +76,6 @@ def test_an_epoch_for_any_loop_is_what_fit_gets(data):
             np.testing.assert_array_equal(one, other)
 
 
-def test_what_is_saved_is_what_inference_checks(data, tmp_path):
-    data.save(tmp_path)
-    data.check_saved(tmp_path)
-
-
 def test_an_embedded_data_set_takes_no_folder():
     recipe = recipes.get("digits/resnet8")
     with pytest.raises(Refusal, match="--data_dir=here: digits is embedded and takes none"):
