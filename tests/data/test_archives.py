@@ -47,15 +47,6 @@ def tar(path, members, form="gz"):
     return path
 
 
-def test_members_are_read_from_an_archive_and_from_a_folder(tmp_path):
-    members = {"folder/a": b"first", "folder/b": b"second", "folder/readme": b"-"}
-    wanted = {"a": b"first", "b": b"second"}
-    assert archives.read_members(tar(tmp_path / "x.tar.gz", members), ["a", "b"]) == wanted
-    for name, content in wanted.items():
-        (tmp_path / name).write_bytes(content)
-    assert archives.read_members(tmp_path, ["a", "b"]) == wanted
-
-
 def test_nothing_is_extracted_however_a_member_is_named(tmp_path):
     (tmp_path / "in").mkdir()
     path = tar(tmp_path / "in" / "x.tar.gz", {"../../escaped": b"1", "/tmp/absolute-escaped": b"2"})
