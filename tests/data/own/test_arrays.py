@@ -98,10 +98,9 @@ def npz_recipe(path, **changes):
     return recipes.get("own/images", task=task, batch_size=4, threshold=90.0, **changes)
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_an_npz_file_is_read(tmp_path, save):
+def test_an_npz_file_is_read(tmp_path):
     path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
-    save(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+    np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
     recipe, splits = own.loaded(npz_recipe(path), str(path))
     assert recipe.name == "colours/resnet8_v1_pad" and str(splits.origin) == "colours.npz"
     assert np.array_equal(splits.train.images(), x)
