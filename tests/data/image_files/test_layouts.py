@@ -68,7 +68,7 @@ def test_a_missing_an_extra_and_an_empty_class_are_named(tmp_path):
         load(root)
     (root / "train" / "n04").rmdir()
     (root / "train" / "n02").rename(root / "n02")
-    with pytest.raises(Refusal, match=r"n02: is missing"):
+    with pytest.raises(Refusal, match=r"n02: is missing; should be a folder for each class"):
         load(root)
     (root / "train" / "n02").mkdir()
     with pytest.raises(Refusal, match=r"n02: holds no image"):

@@ -56,8 +56,6 @@ def test_a_damaged_image_is_named(tmp_path):
     ("remove", "changes", "message"),
     [
         ("val", {}, r"should have train/ and val/ .* or add --validation_share"),
-        ("val/red", {}, r"val/red: is missing; should be a folder for each class"),
-        ("train/red/*", {}, r"train/red: holds no image"),
         ("", {"validation_share": 0.2}, r"has val/ for the test; leave this out"),
         ("", {"train_examples": 13, "batch_size": 1}, r"--train_examples=13: should be at most"),
         ("", {"synthetic": "jpeg"}, "--synthetic=jpeg: needs numbers of examples, which"),
@@ -66,8 +64,8 @@ def test_a_damaged_image_is_named(tmp_path):
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path, remove, changes, message):
     own.write_folder(tmp_path)
-    for path in sorted(tmp_path.glob(remove)) if remove else ():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if remove:
+        shutil.rmtree(tmp_path / remove)
     with pytest.raises(Refusal, match=message):
         dataset.open(recipe().with_values(**changes), str(tmp_path))
 
