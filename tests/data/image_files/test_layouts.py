@@ -110,9 +110,6 @@ def test_damaged_archives_are_named(tmp_path):
     train.write_bytes(content[:-12_000])
     with pytest.raises(Refusal, match="train.tar: truncated at n03.tar"):
         load(tmp_path, labels)
-    train.write_bytes(b"no tar")
-    with pytest.raises(Refusal, match="train.tar: damaged"):
-        load(tmp_path, labels)
     train.write_bytes(content)
     validation.unlink()
     with pytest.raises(Refusal, match="val.tar: can't be read"):
