@@ -72,12 +72,6 @@ def test_imagenet_can_t_be_downloaded():
         imagenet.load(RECIPE, "anywhere", download=True)
 
 
-@pytest.mark.parametrize("load", [imagenet.load, imagenette.load])
-def test_no_folder_is_refused_in_a_line(load):
-    with pytest.raises(Refusal, match="--data_dir: .* needs the folder of the data .train: or"):
-        load(RECIPE, "")
-
-
 def test_the_blacklisted_are_left_out_by_their_numbers(tmp_path):
     (tmp_path / "ILSVRC2014_devkit/data").mkdir(parents=True)
     path = tmp_path / "ILSVRC2014_devkit/data/ILSVRC2014_clsloc_validation_blacklist.txt"

@@ -46,7 +46,9 @@ def test_every_layout_gives_the_same_images_and_labels(layout, tmp_path):
     assert splits.origin.verified is None and str(tmp_path) not in splits.origin.source
 
 
-@pytest.mark.parametrize("data_dir, reason", [("", "needs the folder"), ("none", "is no folder")])
+@pytest.mark.parametrize(
+    "data_dir, reason", [("", "needs the folder of the data .train: or"), ("none", "is no folder")]
+)
 def test_a_folder_that_is_none_is_refused(data_dir, reason):
     with pytest.raises(Refusal, match=f"--data_dir={data_dir}: .*{reason}".replace("=:", ":")):
         load(data_dir)
