@@ -74,10 +74,9 @@ def test_damaged_batches_are_named(published, tmp_path):
     path.write_bytes(content)
     with pytest.raises(Refusal, match=r"train: label 77 of example 10005 should be in 0\.\.9"):
         load(folder)
-    for kept in (30_729_999, 3073, 0):
-        path.write_bytes(content[:kept])
-        with pytest.raises(Refusal, match=f"data_batch_2.bin: {kept} bytes, should be 30730000"):
-            load(folder)
+    path.write_bytes(content[:-1])
+    with pytest.raises(Refusal, match="data_batch_2.bin: 30729999 bytes, should be 30730000"):
+        load(folder)
     path.unlink()
     with pytest.raises(Refusal, match="data_batch_2.bin is missing"):
         load(folder)
