@@ -197,13 +197,9 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
         "--tokenizer=glove",
     ):
         assert words in line, words
-    with pytest.raises(Refusal, match="--data_dir: .*glove.840B.300d.txt.*--tokenizer=glove"):
-        load("", **settings)
-
-
-def test_no_folder_is_refused():
-    with pytest.raises(Refusal, match="--data_dir"):
-        load("nowhere")
+    for data_dir, start in (("", ": squad needs one"), ("none", "=none: is no folder")):
+        with pytest.raises(Refusal, match=f"--data_dir{start}; .*840B.300d.*--tokenizer=glove"):
+            load(data_dir, **settings)
 
 
 def test_a_passage_of_100_000_characters_is_read(folder):
