@@ -62,9 +62,7 @@ BASE = 'base = "digits/resnet8"\n'
         ("bases = 'x'", "my.toml: bases: did you mean base?"),
         ("base = 'digits/resnet9'", "my.toml: recipe=digits/resnet9: no such recipe; did you mean"),
         ("base = 'os:path'", "my.toml: base=os:path: should be a recipe of the library or a FILE"),
-        ("base = 'my.toml'", "my.toml: is based on itself, through its base"),
         ("base = 'none.toml'", "none.toml: can't be read (No such file or directory)"),
-        (BASE + "name = 'a b'", "my.toml: name='a b': should be TASK/NAME in letters"),
         (BASE + "name = '../x'", "my.toml: name='../x': should be TASK/NAME in letters"),
         (BASE + "task = 'digit'", "my.toml: task=digit: did you mean digits?"),
         (BASE + "[settings]\nepoch = 3", "my.toml: settings.epoch: no setting of a recipe; did yo"),
@@ -76,7 +74,6 @@ BASE = 'base = "digits/resnet8"\n'
         (BASE + "[settings]\nschedule_epochs = 3", "my.toml: schedule_epochs=3: should be a list"),
         (BASE + "[settings]\nepochs = {a = 1}", "my.toml: epochs={'a': 1}: should be a number"),
         (BASE + "[settings]\nmodel = 'bidaf'", "my.toml: model=bidaf: takes questions, and digits"),
-        (BASE + "[settings]\ntest_image_size = 64", "my.toml: test_image_size=64: is for images"),
         (f"{BASE}settings = {'[' * 50}{']' * 50}", "my.toml: can't be read (my.toml.settings"),
     ],
 )  # fmt: skip
