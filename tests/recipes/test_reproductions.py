@@ -7,6 +7,7 @@ import pytest
 from dawnbench_tf import models, recipes
 from dawnbench_tf.recipe.evidence import Published, published_entries
 from dawnbench_tf.recipes import reproductions
+from dawnbench_tf.recipes.__main__ import Options, main
 from dawnbench_tf.refusals import Refusal
 
 TABLE = reproductions.table()
@@ -55,8 +56,8 @@ def test_an_entry_is_found_by_a_part_of_its_name_and_a_typo_gets_a_hint():
         reproductions.find("basnet")
 
 
-def test_the_command_shows_what_reproduces_an_entry(cold_command):
-    done = cold_command("--entry=basenet", program=("-m", "dawnbench_tf.recipes"))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "CIFAR10/train/basenet"
-    assert "dawnbench train --recipe=cifar10/basenet" in done.stdout
+def test_the_command_shows_what_reproduces_an_entry(capsys):
+    main(Options(entry="basenet"), [])
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "CIFAR10/train/basenet"
+    assert "dawnbench train --recipe=cifar10/basenet" in "".join(lines)
