@@ -14,7 +14,7 @@ def random_values(*shape):
     return tf.cast(tf.cast(RNG.normal(size=shape), tf.bfloat16), tf.float64)
 
 
-@pytest.mark.parametrize(("height", "width"), [(3, 3), (7, 7), (1, 1), (2, 5), (1, 8)])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (2, 5)])
 def test_gradients_equal_tensorflow_s(height, width):
     x, kernel = random_values(3, height, width, 4), random_values(3, 3, 4, 5)
     upstream = random_values(3, height, width, 5)

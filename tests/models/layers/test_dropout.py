@@ -9,7 +9,7 @@ from dawnbench_tf.models.layers.dropout import Dropout
 pytestmark = pytest.mark.both_kerases
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [0.1, 0.9])
 def test_the_rate_is_dropped_and_the_rest_is_scaled(rate):
     tf.keras.utils.set_random_seed(0)
     x = tf.ones([100, 10, 101])
