@@ -14,7 +14,6 @@ from dawnbench_tf.models import parts
     [  # convolutions: one in the stem; 2 or 3 a unit, one more where the width changes
         ("resnet18_v1", 1, [4, 5, 5, 5]),
         ("resnet26d", 3, [7, 7, 7, 7]),
-        ("resnet18_v2", 1, [4, 5, 5, 5]),
         ("resnet8_v1_proj", 1, [2, 3, 3]),
         ("resnet20_tf", 1, [6, 6, 6]),
     ],
