@@ -50,7 +50,7 @@ def tar(path, members, form="gz"):
 def test_nothing_is_extracted_however_a_member_is_named(tmp_path):
     (tmp_path / "in").mkdir()
     path = tar(tmp_path / "in" / "x.tar.gz", {"../../escaped": b"1", "/tmp/absolute-escaped": b"2"})
-    archives.read_members(path, ["escaped"])
+    assert archives.read_members(path, ["escaped"]) == {"escaped": b"1"}
     assert [p.name for p in tmp_path.rglob("*")] == ["in", "x.tar.gz"]
 
 

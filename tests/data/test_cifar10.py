@@ -102,7 +102,8 @@ def test_a_place_without_the_data_is_refused_by_its_flag(tmp_path, make, words):
     root = tmp_path / "somewhere"
     if make is not None:
         root.mkdir()
-        make and (root / make).touch()
+    if make:
+        (root / make).touch()
     with pytest.raises(Refusal, match=words):
         cifar10.load(SMALL, str(root))
 

@@ -63,7 +63,7 @@ BASE = 'base = "digits/resnet8"\n'
         ("base = 'digits/resnet9'", "my.toml: recipe=digits/resnet9: no such recipe; did you mean"),
         ("base = 'os:path'", "my.toml: base=os:path: should be a recipe of the library or a FILE"),
         ("base = 'none.toml'", "none.toml: can't be read (No such file or directory)"),
-        (BASE + "name = '../x'", "my.toml: name='../x': should be TASK/NAME in letters"),
+        (BASE + "name = '../x/y'", "my.toml: name='../x/y': should be TASK/NAME in letters"),
         (BASE + "task = 'digit'", "my.toml: task=digit: did you mean digits?"),
         (BASE + "[settings]\nepoch = 3", "my.toml: settings.epoch: no setting of a recipe; did yo"),
         (BASE + "[settings]\ndata_dir = 'x'", "my.toml: settings.data_dir: no setting of a recipe; "
