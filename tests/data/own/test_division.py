@@ -21,12 +21,6 @@ def test_every_example_is_in_one_set_and_every_class_in_both(counts, share, seed
         assert 1 <= own < count and abs(own - share * count) <= 1
 
 
-def test_the_draw_depends_on_the_seed_alone():
-    labels = np.repeat([0, 1], 20)
-    first, again, other = (division.divide(labels, 0.2, seed)[1].tolist() for seed in (0, 0, 1))
-    assert first == again != other
-
-
 def test_a_class_of_one_example_is_refused():
     with pytest.raises(Refusal, match="class 1 has one example"):
         division.divide(np.array([0, 0, 1]), 0.5, 0)
@@ -36,8 +30,3 @@ def test_a_class_of_one_example_is_refused():
 def test_a_larger_part_contains_a_smaller_one(count, seed):
     larger, smaller = (set(division.choose(80, n, seed)) for n in (count + 10, count))
     assert smaller < larger <= set(range(80))
-
-
-def test_more_examples_than_there_are_are_refused():
-    with pytest.raises(Refusal, match=r"--train_examples=9: should be at most the 8 examples"):
-        division.choose(8, 9, 0)
