@@ -116,11 +116,6 @@ REFUSED = [
 ]
 
 
-def test_layers_of_others_are_not_synchronized(networks):
-    with pytest.raises(ValueError, match="`synchronized` should be False for networks_of_mine:"):
-        models.build("networks_of_mine:any_arguments", num_classes=5, synchronized=True)
-
-
 def test_what_is_no_network_is_refused_in_a_line(networks):
     placement = Placement(tf.distribute.get_strategy())
     for name, line in REFUSED:
@@ -135,5 +130,6 @@ def test_a_network_of_others_has_none_of_our_settings():
     placement = Placement(tf.distribute.get_strategy())
     with pytest.raises(Refusal, match="--final_survival=0.5: keras.applications:ResNet50 has none"):
         dataset.from_splits(recipe, None, placement).network()
-    with pytest.raises(ValueError, match="`data_format` should be NHWC for keras.applications"):
-        models.build("keras.applications:ResNet50", data_format="NCHW")
+    for settings in ({"data_format": "NCHW"}, {"synchronized": True}):
+        with pytest.raises(ValueError, match="`.*` should be (NHWC|False) for keras.applications"):
+            models.build("keras.applications:ResNet50", **settings)
