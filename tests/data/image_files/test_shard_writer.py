@@ -110,7 +110,7 @@ def test_odd_images_are_repaired_as_the_references_do_and_counted(tmp_path):
         assert stored.shape == (10, 14, 3) and np.abs(stored - pixels).max() <= 12
 
 
-@pytest.mark.parametrize(("form", "side"), [("PNG", 13_000), ("JPEG", 30_000), ("PNG", 65_000)])
+@pytest.mark.parametrize(("form", "side"), [("PNG", 13_000), ("JPEG", 30_000)])
 def test_headers_of_more_pixels_than_there_can_be_are_refused(form, side, tmp_path):
     raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
     content = bytearray(saved(Image.fromarray(np.zeros((16, 16, 3), np.uint8)), form))
