@@ -44,7 +44,6 @@ def test_everything_is_read():
         (b"\xff\xfe\x00", "f: not JSON"),
         (b"[" * 100_000, "f: not JSON"),
         (b"[]", "f: has no 'data'; should be SQuAD v1.1's JSON"),
-        (b"{}", "f: has no 'data'"),
         (changed("data", value=[]), "f: holds no question"),
         (changed("data", value={}), "f.data: is a dict, should be list"),
         (changed(*FIRST, "context", remove=True), "f.data[0].paragraphs[0]: has no 'context'"),
