@@ -14,6 +14,6 @@ def test_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("name", "millions"), [("16_8", 11.0), ("28_10", 36.5)])
-def test_parameters_equal_the_paper_s_table_5(name, millions):
-    assert models.get(f"wrn_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.05)
+def test_parameters_equal_the_paper_s_table_5():
+    for name, millions in (("16_8", 11.0), ("28_10", 36.5)):
+        assert models.get(f"wrn_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.05)
