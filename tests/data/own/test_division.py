@@ -30,3 +30,8 @@ def test_a_class_of_one_example_is_refused():
 def test_a_larger_part_contains_a_smaller_one(count, seed):
     larger, smaller = (set(division.choose(80, n, seed)) for n in (count + 10, count))
     assert smaller < larger <= set(range(80))
+
+
+def test_more_examples_than_there_are_are_refused():
+    with pytest.raises(Refusal, match=r"--train_examples=9: should be at most the 8 examples"):
+        division.choose(8, 9, 0)

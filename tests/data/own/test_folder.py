@@ -57,7 +57,7 @@ def test_a_damaged_image_is_named(tmp_path):
     [
         ("val", {}, r"should have train/ and val/ .* or add --validation_share"),
         ("", {"validation_share": 0.2}, r"has val/ for the test; leave this out"),
-        ("", {"train_examples": 13, "batch_size": 1}, "examples=13: should be at most the 12 exam"),
+        ("", {"train_examples": 13, "batch_size": 1}, r"--train_examples=13: should be at most"),
         ("", {"synthetic": "jpeg"}, "--synthetic=jpeg: needs numbers of examples, which"),
         ("", {"batch_size": 13}, r"--batch_size=13: should be at most colours's 12 examples"),
     ],
