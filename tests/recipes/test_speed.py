@@ -115,7 +115,7 @@ def test_evidence_is_not_of_another_threshold_model_or_number_of_epochs(changes)
 
 
 @pytest.mark.parametrize("grid", [1.0, 0.1])
-@pytest.mark.parametrize("runs", [3, 20])
+@pytest.mark.parametrize("runs", [3, 5, 10, 20])
 def test_an_interval_of_95_percent_holds_one_further_run_in_93_or_more(runs, grid):
     draw, hits = np.random.default_rng(runs), 0
     recipe = replace(DIGITS, eval_every=grid)
