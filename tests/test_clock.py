@@ -2,7 +2,6 @@
 
 import json
 from contextlib import suppress
-from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,17 +31,6 @@ def test_parts_sum_to_the_wall(switches):
     assert sum(clock.parts().values()) == sum(spent for _, spent in switches)
 
 
-def test_nested_parts_go_back_to_the_part_before():
-    seconds = Seconds(100.0)
-    clock = Clock(now=seconds)
-    with clock.part("train"):
-        seconds.now += 5
-        with clock.part("eval"):
-            seconds.now += 3
-        seconds.now += 1
-    assert clock.parts() == {"other": 0.0, "train": 6.0, "eval": 3.0}
-
-
 def test_a_part_that_fails_still_ends():
     seconds = Seconds(100.0)
     clock = Clock(now=seconds)
@@ -70,12 +58,3 @@ def test_clock_carries_on_after_resume():
     with after.part("train"):
         seconds.now += 2
     assert after.parts()["train"] == 9.0
-
-
-@given(st.lists(st.integers(0, 1000), min_size=1, max_size=20))
-def test_hours_never_fall(spent):
-    moments = iter([0.0, 0.0, *accumulate(spent)])
-    clock = Clock(now=lambda: next(moments))
-    clock.switch("train")
-    hours = [clock.hours() for _ in spent]
-    assert hours == sorted(hours) and hours[-1] == sum(spent) / 3600
