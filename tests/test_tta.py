@@ -61,19 +61,14 @@ def sequence(*values):
     return lambda: {"top1": next(left)}
 
 
-def test_it_stops_at_the_first_row_at_the_threshold():
+def test_it_stops_at_the_first_row_at_the_threshold_and_joins_keras_s_logs():
     timer = fit(TimeToAccuracy(70, "top1", evaluate=sequence(50, 70, 60, 90)))
     assert [row["top1"] for row in timer.rows] == [50, 70]
     assert timer.reached and timer.first_hit["epoch"] == 2 and timer.best == 70
+    assert timer.model.history.history["top1"] == [50, 70]
     timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60)), epochs=3)
     assert not timer.reached and timer.first_hit is None and timer.best == 80
     assert [row["epoch"] for row in timer.rows] == [1, 2, 3]
-
-
-def test_the_metric_joins_keras_s_own_logs():
-    timer = TimeToAccuracy(95, "top1", evaluate=sequence(50, 80))
-    history = model().fit(X, Y, epochs=2, verbose=0, callbacks=[timer])
-    assert history.history["top1"] == [50, 80]
 
 
 def test_training_can_end_inside_an_epoch():
@@ -248,9 +243,9 @@ def test_a_log_that_can_t_be_written_ends_no_fit(tmp_path, caplog):
 
 def test_a_row_that_is_not_complete_is_left_out_of_a_comparison(tmp_path, caplog):
     log = tmp_path / "tta.tsv"
-    log.write_text("epoch\thours\ttop1\n1\t0.5\t60\n2\t1\t9")  # 95, when its writer was killed
-    assert compare([log], [log], threshold=50, metric="top1").seconds == ([1800], [1800])
-    assert compare([log], [log], threshold=5, metric="top1").seconds == ([1800], [1800])
+    log.write_text("epoch\thours\tloss\n1\t0.5\t0.6\n2\t1\t0.")  # 0.45, its writer was killed
+    assert compare([log], [log], 0.6, "loss").seconds == ([1800], [1800])
+    assert compare([log], [log], 0.1, "loss").seconds == ([np.inf], [np.inf])
     assert "the last row is left out" in caplog.text
 
 
