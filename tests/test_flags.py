@@ -80,10 +80,7 @@ def test_help_is_short_and_says_where_the_rest_is(cold_command):
         ("--flip=maybe", "flag --flip=maybe: should be true or false"),
         ("--model=bidaf", "--model=bidaf: takes questions, and digits has images"),
         ("--author_email=foo", "--author_email=foo: should be an address: NAME@HOST"),
-        ("--author=a\tb", "--author=a\\tb: should be text on one line"),
         ("--profile_steps=9,3", "--profile_steps=9,3: should be FIRST,LAST"),
-        ("--epochs=0", "--epochs=0.0: should be over 0"),
-        ("--recipe=x", "--recipe=x: no such recipe"),
     ],
 )
 def test_a_wrong_flag_is_one_line_status_1_and_needs_no_tensorflow(cold_command, flag, line):
