@@ -50,9 +50,7 @@ def test_a_full_disk_fails_the_command_and_a_closed_terminal_does_not(monkeypatc
         assert len(terminal.unwritten) == count
 
 
-@pytest.mark.parametrize(
-    "command", ["recipes", "infer --instance=?", "leaderboard --json", "--help"]
-)
+@pytest.mark.parametrize("command", ["infer --instance=?", "leaderboard --json", "--help"])
 def test_a_reader_that_has_seen_enough_is_no_error(command):
     shell = f"{sys.executable} -u -m dawnbench_tf {command} | head -1"
     ended = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
