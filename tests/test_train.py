@@ -12,6 +12,7 @@ import pytest
 
 from dawnbench_tf import recipes, run_folder, runs, train
 from dawnbench_tf.recipe.options import RunOptions
+from dawnbench_tf.refusals import Refusal
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -131,10 +132,8 @@ WORKERS = ("--strategy=multi_worker_mirrored",)
         (("--strategy=tpu", "--tpu=grpc://a:1"), "--tpu=grpc://a:1: should be grpc"),
         (("--strategy=tpu", "--tpu=mine"), "--tpu=mine: can't be used"),
         (WORKERS, "--strategy=multi_worker_mirrored: give --worker_hosts"),
-        ((*WORKERS, "--worker_hosts=a"), "--worker_hosts=a: 'a' should be HOST:PORT"),
         ((*WORKERS, "--worker_hosts=a:1,b:1"), "--task_index=-1: should be in 0..1"),
         (("--precision=mixed_float16",), "--precision=mixed_float16: float16 needs a GPU"),
-        (("--learning_rate=1e30", *FAST), "training diverged: the loss is nan at steps"),
     ],
 )
 def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
@@ -142,7 +141,7 @@ def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"dawnbench train: {line}") and "Traceback" not in done.stderr
-    assert not list(tmp_path.rglob("*.json")) or "diverged" in line
+    assert not list(tmp_path.rglob("*.json"))
 
 
 @pytest.mark.long
@@ -301,27 +300,24 @@ def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_
     assert command("--output_dir=out").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("my.toml", "--recipe=digits/resnet8"), "--recipe=digits/resnet8: and my.toml both name"),
-        (("my.toml", "b.toml"), "b.toml: not a flag; flags are written --name=value, a recipe's"),
-        (("my.tml",), "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
-        (("digits/resnet8",), "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
-        (("--task=foldr", "--help"), "--task=foldr: did you mean folder? should be folder, npz, "),
-    ],
-)
-def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments, line):
-    done = cold_command(*arguments)
-    assert done.returncode == 1 and done.stderr.startswith(f"dawnbench train: {line}"), done.stderr
-    assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
-
-
-def test_a_run_s_folder_without_its_flag_is_suggested(cold_command, tmp_path):
+def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "run1").mkdir()
     (tmp_path / "run1/run.json").touch()
-    line = "dawnbench train: run1: not a flag; did you mean --output_dir=run1?\n"
-    assert cold_command("run1").stderr == line
+    monkeypatch.setattr(train.flags, "is_given", "recipe".__eq__)
+    for arguments, line in (
+        (["my.toml"], "--recipe=digits/resnet8: and my.toml both name"),
+        (["my.toml", "b.toml"], "b.toml: not a flag; flags are written --name=value, a recipe's"),
+        (["my.tml"], "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
+        (["digits/resnet8"], "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
+        (["run1"], "run1: not a flag; did you mean --output_dir=run1?"),
+    ):
+        with pytest.raises(Refusal, match="^" + line.replace("?", r"\?")):
+            train.main(train.Options(), arguments)
+    done = cold_command("--task=foldr", "--help")
+    line = "dawnbench train: --task=foldr: did you mean folder? should be folder, npz, "
+    assert done.returncode == 1 and done.stderr.startswith(line), done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
