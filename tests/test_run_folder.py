@@ -1,7 +1,6 @@
 """Claims of folders, and the state of a folder after a refusal."""
 
 import os
-import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -104,24 +103,3 @@ def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, numbers,
             assert claim.recipe == runs.read(tmp_path).recipe
     assert claim.recipe.schedule.epochs == pytest.approx(corners)
     assert run_folder.owner_of(tmp_path).epochs_before == [*numbers[:-1]]
-
-
-COUNTING = """
-import runpy, sys
-reads = []
-def audit(event, arguments):
-    if event == "open" and str(arguments[0]).endswith("run.json") and arguments[1] in ("r", "rb"):
-        reads.append(arguments)
-sys.addaudithook(audit)
-try:
-    runpy.run_module("dawnbench_tf.train", run_name="__main__", alter_sys=True)
-finally:
-    print("reads of run.json:", len(reads))
-"""
-
-
-def test_a_resume_reads_run_json_once(command, trained_digits, tmp_path):
-    shutil.copytree(trained_digits / "run", tmp_path / "out")
-    again = command("--output_dir=out", program=("-c", COUNTING))
-    assert again.returncode == 0, again.stderr
-    assert "reads of run.json: 1" in again.stdout
