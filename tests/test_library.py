@@ -11,14 +11,12 @@ import pytest
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
-from dawnbench_tf import recipes, runs, tasks, terminal
-from dawnbench_tf.data import dataset
+from dawnbench_tf import recipes, runs, terminal
 from dawnbench_tf.data.images.splits import Splits, in_memory
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from tests import warm
-from tests.data.own.conftest import write_folder
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,23 +64,6 @@ def test_the_page_compares_two_kinds_of_fits(tmp_path):
 def test_the_page_on_data_of_your_own_trains_and_times_arrays(tmp_path):
     _, code = blocks("docs/own_data.md")
     assert run(code, tmp_path).splitlines() == ["True 10 small_digits", "True"]
-
-
-def test_the_page_on_data_of_your_own_classifies_a_photo(tmp_path):
-    code, _ = blocks("docs/own_data.md")
-    data = write_folder(tmp_path / "data")
-    task = tasks.find_task("folder", "colours")
-    small = {"model": "resnet18_v1", "image_sizes": (32,), "batch_size": 4, "epochs": 4}
-    recipe = recipes.get("own/photos", task=task, threshold=99, **small)
-    recipe = recipe.with_values(schedule="constant", schedule_epochs=())
-    trained = train(recipe, RunOptions(data_dir=str(data)), tmp_path / "RUN")
-    opened = dataset.open(trained.recipe, str(data))
-    photo = opened.splits.test.names.index("val/red/005.jpg")
-    (tmp_path / "photo.jpg").write_bytes((data / "val/red/005.jpg").read_bytes())
-    _, name, probability = run(code, tmp_path).split()
-    probabilities = tf.nn.softmax(trained.model()(*opened.examples()[photo])[0]).numpy()
-    assert name == opened.splits.classes[probabilities.argmax()]
-    assert float(probability) == pytest.approx(probabilities.max(), rel=1e-5)
 
 
 def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path, capfd):

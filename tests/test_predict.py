@@ -23,7 +23,7 @@ from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import Task
 from dawnbench_tf.train import train
-from tests import warm
+from tests import test_library, warm
 
 PASSAGE = "Ada has lived in Oslo since 1961. Hugo keeps a goose called Echo."
 
@@ -131,18 +131,6 @@ def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_
     assert [answer.text for answer in answers] == ["s", "Jose\u0301"]
 
 
-def test_what_is_no_run_is_refused_in_a_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "passage.txt").write_text(PASSAGE)
-    for model, words in (
-        ("elsewhere", "^--model=elsewhere: is no folder; should be the --output_dir"),
-        (".", "holds no run.json; should be the --output_dir of a training run"),
-        ("", "^--model: is required"),
-    ):
-        with pytest.raises(Refusal, match=words):
-            predict.main(predict.Options(model=model, context_file="passage.txt"), ["Who?"])
-
-
 def test_a_question_that_can_t_be_answered_is_no_output(trained, tmp_path):
     shutil.copytree(trained / "run", tmp_path / "run")
     (tmp_path / "passage.txt").write_text(" ")
@@ -209,6 +197,15 @@ def test_probabilities_are_the_model_s_for_the_test_images(photos, tmp_path):
     assert cmyk.probabilities[0] == pytest.approx(float(tf.reduce_max(tf.nn.softmax(logits))))
 
 
+def test_the_page_on_data_of_your_own_classifies_a_photo(photos, tmp_path):
+    (tmp_path / "RUN").symlink_to(photos / "run")
+    shutil.copy(photos / "data/val/red/1.jpg", tmp_path / "photo.jpg")
+    code, _ = test_library.blocks("docs/own_data.md")
+    _, name, probability = test_library.run(code, tmp_path).split()
+    (image,) = predict.predict(photos / "run", tmp_path / "photo.jpg")
+    assert (name, float(probability)) == (image.names[0], pytest.approx(image.probabilities[0]))
+
+
 def test_every_format_is_read_and_a_folder_is_a_table(photos, tmp_path):
     source = Image.open(photos / "data/val/red/0.jpg")
     for suffix in ("png", "bmp", "webp", "gif"):
@@ -260,18 +257,23 @@ def test_few_images_are_prepared_as_many_are(photos):
     np.testing.assert_array_equal(few, whole[:3])
 
 
-def test_what_is_no_image_is_refused_in_a_line(photos, monkeypatch):
+def test_what_is_no_image_or_no_run_is_refused_in_a_line(photos, monkeypatch):
     monkeypatch.chdir(photos)
+    passage = {"context_file": "run/run.json"}
     for arguments, options, words in (
         ([], {}, "no image: dawnbench predict --model="),
         (["nowhere.jpg"], {}, "nowhere.jpg: no such file; should be an image or a folder"),
         (["data"], {}, "data: holds no image; should have .jpeg, .jpg"),
         (["data"], {"json": True, "csv": True}, "--csv=true: and --json are two forms"),
         (["run/run.json"], {}, "run/run.json: holds no image that can be decoded"),
-        (["Who?"], {"context_file": "run/run.json"}, "is a run of colours; should be one of a re"),
+        (["Who?"], passage, "is a run of colours; should be one of a re"),
+        (["data"], {"model": ""}, "^--model: is required"),
+        (["data"], {"model": "data"}, "holds no run.json; should be the --output_dir of"),
+        (["data"], {"model": "none"}, "^--model=none: is no folder; should be the --output_dir"),
+        (["Who?"], {"model": "none", **passage}, "^--model=none: is no folder"),
     ):
         with pytest.raises(Refusal, match=words):
-            predict.main(predict.Options(model="run", **options), arguments)
+            predict.main(predict.Options(**{"model": "run", **options}), arguments)
 
 
 def test_images_of_a_task_of_one_size_are_read_as_the_run_reads_them_or_resized(
