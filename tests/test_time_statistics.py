@@ -94,13 +94,6 @@ def test_the_interval_of_a_mean_is_student_s_and_holds_it_in_95_of_100_samples()
         assert time_statistics.trials_for_mean(variation) == trials
 
 
-def test_a_crashed_run_is_censored_in_the_median():
-    crashed = Times([10.0, 20.0, 5.0, 30.0], [False, False, True, False])
-    # By hand: at 10, 3 at risk: 2/3 are left; at 20: 1/3.
-    assert time_statistics.kaplan_meier(crashed)[1] == pytest.approx([1 / 3, 2 / 3, 1])
-    assert time_statistics.median(crashed) == 20
-
-
 def test_the_probability_to_be_faster_counts_pairs():
     ours, theirs = np.array([1.0, 5.0, INF]), np.array([2.0, 5.0, INF, INF])
     pairs = [(a < b) + 0.5 * (a == b) for a in ours for b in theirs]
