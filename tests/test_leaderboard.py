@@ -158,14 +158,12 @@ def test_at_80_columns_a_run_of_one_s_own_has_recipe_folder_and_hardware(tmp_pat
 
 def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
     write(tmp_path)
-    done = json.loads(run(tmp_path, "--dataset=CIFAR10", "--threshold=94.5", "--json").stdout)
-    *done, others = done
-    assert [len(table["rows"]) for table in done] == [9, 7, 7, 5]  # counted by hand
-    assert all(row["score"] >= 94.5 for table in done for row in table["rows"])
-    assert not any(row["mine"] for table in done for row in table["rows"])
-    (row,) = others["rows"]
-    assert others["table"] == "not ranked" and row["mine"]
-    assert row["reasons"] == ["top1Accuracy never reached 94.5; its best is 94"]
+    ranking = leaderboard.rank(tmp_path, "CIFAR10", threshold=94.5)
+    assert [len(table.rows) for table in ranking.tables] == [9, 7, 7, 5]  # counted by hand
+    rows = [row for table in ranking.tables for row in table.rows]
+    assert all(row.score >= 94.5 and not row.mine for row in rows)
+    (row,) = ranking.unranked
+    assert row.mine and row.reasons == ("top1Accuracy never reached 94.5; its best is 94",)
 
 
 def test_tables_as_data_are_all_of_stdout(tmp_path, capsys):
