@@ -37,7 +37,7 @@ def test_your_run_is_marked_and_ranked(tmp_path):
 
 def test_a_program_gets_tables_and_a_refusal(tmp_path):
     write(tmp_path, HEAD + "1\t0.001\t95\n")
-    ranking = leaderboard.rank(str(tmp_path), dataset="cifar10")  # in any case
+    ranking = leaderboard.rank(str(tmp_path), dataset="Cifar10")  # in any case
     assert [table.title for table in ranking.tables] == ["CIFAR10"] * 4
     assert ranking.tables[0].rows[0].mine and len(ranking.tables[0].rows) == 32
     assert not ranking.unranked
