@@ -116,7 +116,7 @@ def test_evidence_is_not_of_another_threshold_model_or_number_of_epochs(changes)
 
 @pytest.mark.parametrize("grid", [1.0, 0.1])
 @pytest.mark.parametrize("runs", [3, 5, 10, 20])
-def test_an_interval_of_95_percent_holds_one_further_run_in_93_or_more(runs, grid):
+def test_an_interval_of_95_percent_holds_one_further_run_in_94_or_more(runs, grid):
     draw, hits = np.random.default_rng(runs), 0
     recipe = replace(DIGITS, eval_every=grid)
     for _ in range(1000):
@@ -126,7 +126,7 @@ def test_an_interval_of_95_percent_holds_one_further_run_in_93_or_more(runs, gri
         low, high = speed._interval(speed_test(laps, recipe), epochs, runs)
         actual = speed_test().clock_seconds(next_one)
         hits += low <= actual * draw.normal(1, ERROR) <= high
-    assert 930 <= hits <= 995
+    assert 945 <= hits <= 995  # 944 and 935 with one degree of freedom more
 
 
 def test_too_few_runs_have_no_interval():

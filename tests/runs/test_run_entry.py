@@ -85,6 +85,9 @@ def test_misc_holds_what_reviewers_asked_for():
     assert misc["gitRevision"] == "abc" and misc["seed"] == 0 and misc["testExamples"] == 10_000
     assert misc["versions"] == {"tensorflow": "2.20.0"} and "clockSeconds" in misc
     assert not check(entry(), Grade.REVIEW)
+    for skips in (False, True):
+        own = entry(recipe=recipes.get("imagenet/resnet50_tpu", skip_blacklisted=skips))
+        assert own.other == {"usedBlacklist": not skips}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,9 @@ def test_the_longest_texts_make_a_file_name_that_a_disk_takes():
 
 def test_another_price_gives_another_cost_of_inference():
     facts = {"runtime": "litert", "precision": "int8"}
-    free = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, 0.5, 94.5, facts)
+    credits = Credits("Ada", instance="p3.2xlarge")
+    free = run_entry.inference_entry(RECIPE, credits, MACHINE, 0.5, 94.5, facts)
+    assert free.hardware == "2 CPU (p3.2xlarge)" and free.misc["batchSize"] == 1
     assert free.cost is None and not check(replace(free, author_email="a@b.c"))
     priced = run_entry.with_price(free, 3.6)
     assert priced.cost == pytest.approx(5e-7) and priced.cost_per_hour is None
