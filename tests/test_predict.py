@@ -170,7 +170,7 @@ def photos(tmp_path_factory):
     task = Task("colours", threshold=99, reader="folder", jpegs=True, image_size=32)
     recipe = recipes.get("own/photos", task=task, image_sizes=(32,), batch_size=4, epochs=3)
     options = RunOptions(data_dir=str(home / "data"), peak_tflops=1.0)
-    train(recipe.with_values(schedule="constant", schedule_epochs=()), options, home / "run")
+    train(recipe.with_values(schedule="constant"), options, home / "run")
     return home
 
 

@@ -128,7 +128,6 @@ RESNET9_APPLE = RESNET9_10EP.with_values(
     schedule_epochs=(0, 3.6 - _APPLE_STEP, 16 - _APPLE_STEP),
     schedule_factors=(_APPLE_STEP / 3.6, 1, 0.1),
     average=0.0,
-    average_every=1,
 )
 # Source: iyaja/cifar-10-faster, at the commit that the entry names, with the flags in its `misc`:
 # Apple's code with Mish, on four GPUs with 512 images each.

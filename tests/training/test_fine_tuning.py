@@ -31,9 +31,8 @@ def weights(tmp_path):
 
 def recipe(weights, **changes):
     tuned = {"model": NAME, "pretrained": str(weights), "batch_size": 16, "epochs": 2}
-    constant = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
     row = recipes.get("digits/resnet8", **tuned, synthetic="decoded")
-    return row.with_values(**constant, **changes)
+    return row.with_values(schedule="constant", **changes)
 
 
 def built(*arguments, **changes):

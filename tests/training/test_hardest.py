@@ -18,7 +18,6 @@ RECIPE = test_phases.RECIPE.with_values(
     batch_size_epochs=(1,),
     hardest=48,
     average=0,
-    average_every=1,
     train_examples=256,
     momentum=0,
 )

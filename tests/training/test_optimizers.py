@@ -177,8 +177,7 @@ def test_adamax_and_clipping_are_their_papers_formulas():
 
 def test_a_bert_learns_from_the_sum_of_losses_as_its_source_does_from_their_mean():
     """google-research/bert: optimization.py's clipping to 1 and epsilon, with Adam's correction."""
-    constant = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
-    recipe = recipes.get("squad/bert_base", **constant)
+    recipe = recipes.get("squad/bert_base", schedule="constant")
     begin, m, v = np.array([1 / 2, -1 / 4, 1 / 64]), 0.0, 0.0
     weight, wanted = tf.Variable(begin, dtype=tf.float32), begin.copy()
     optimizer, mean = optimizers.build(recipe, [10]), np.array([0.7, -0.2, 2e-6])

@@ -30,9 +30,9 @@ class Losses(tf.keras.callbacks.Callback):
 
 name = sys.argv[1]
 recipe = recipes.get("squad/bert_tiny" if models.get(name).wordpieces else "qa_mini/drqa")
-recipe = recipe.with_values(schedule="constant", schedule_epochs=(), schedule_factors=())
+recipe = recipe.with_values(bucket_boundaries=(110,))
 recipe = replace(recipe, task="squad", model=name, batch_size=4, epochs=1)
-recipe = recipe.with_values(bucket_boundaries=(110,), learning_rate=0.001, clip_norm=1.0)
+recipe = recipe.with_values(schedule="constant", learning_rate=0.001, clip_norm=1.0)
 splits = qa_mini.generate(18, 6, seed=1, form=recipe.data)
 one, two = tf.distribute.OneDeviceStrategy, tf.distribute.MirroredStrategy
 for strategy in (one("CPU:0"), two(["CPU:0", "CPU:1"])):

@@ -143,9 +143,8 @@ def test_training_sees_each_window_that_holds_the_answer():
     texts = corpus(random, [5, 40, 80], [2, 2, 2])
     settings = form(25, 4)
     data = encoded(texts, settings)
-    changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
-    changes |= {"sequence_length": 25, "document_stride": 4, "most_question_tokens": 6}
-    changes |= {"batch_size": 1, "epochs": 1, "bucket_boundaries": (22,)}
+    changes = {"sequence_length": 25, "document_stride": 4, "most_question_tokens": 6}
+    changes |= {"batch_size": 1, "epochs": 1, "bucket_boundaries": (22,), "schedule": "constant"}
     recipe = recipes.get("squad/bert_tiny", **changes)
     batches = list(QuestionData(recipe, data, Placement(Shared())).training_batches())
     assert len(batches) == 3  # the second word is in the first window alone
