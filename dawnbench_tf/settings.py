@@ -181,14 +181,6 @@ class Checked:
         check(self)
 
 
-def refuse_group(instance: Any, group: str, expected: str) -> None:
-    """Raises Refusal, which ends in `expected`, for a group's setting that is not its default."""
-    for item in setting_fields(instance):
-        value = getattr(instance, item.name)
-        if item.metadata["group"] == group and value != item.default:
-            refuse(flag_name(item), value, expected)
-
-
 def fault(value: object, kind: type) -> str:
     """Returns why a value is no text, number, bool or None; "" if it is one. No bool is a number.
 

@@ -19,7 +19,7 @@ from dawnbench_tf.recipe.optimizer import Average, Optimizer
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Phase, Schedule, split, steps_before
 from dawnbench_tf.refusals import refuse, suggestion
-from dawnbench_tf.settings import check, documented, flat, parts, refuse_group, replaced, setting
+from dawnbench_tf.settings import check, documented, flat, parts, replaced, setting
 from dawnbench_tf.tasks import TASKS, Task
 from dawnbench_tf.tasks import check as check_task
 
@@ -188,9 +188,9 @@ class Recipe:
             if pretrained and pretrained not in BERTS:
                 hint = suggestion(pretrained, BERTS, cutoff=0.4)
                 refuse("pretrained", pretrained, f"is no published BERT; {hint}")
-        if not self.network.pretrained:
-            refuse_group(self.network, "fine-tuning", "requires --pretrained")
-            refuse_group(self.optimizer, "fine-tuning", "requires --pretrained")
+        for name in ("backbone_rate", "layer_rate_decay"):
+            if (rate := getattr(self.optimizer, name)) != 1 and not self.network.pretrained:
+                refuse(name, rate, "requires --pretrained")
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         if not asks and self.data.mixup and self.network.auxiliary_weight:

@@ -52,6 +52,7 @@ class Network(Checked):
         "ResNet's stem, 2 also its first stage, ...; 1 a BERT's embeddings, 2 also its first "
         "block, ...; their BNs keep the pretrained statistics",
         group="fine-tuning",
+        needs="pretrained",
     )
 
     @property

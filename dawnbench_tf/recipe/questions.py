@@ -6,6 +6,8 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, documented, setting
 
+_WORDS = "tokenizer=glove,words,treebank,spacy"
+
 
 @documented
 @dataclass(frozen=True)
@@ -33,17 +35,20 @@ class Questions:
         "pretrained word vectors, read from --data_dir; an embedded data set uses only their "
         "width; none: no file, 100 numbers a word, all learned",
         choices=("glove.6B.100d", "glove.840B.300d", "crawl-300d-2M", "none"),
+        needs=_WORDS,
     )
     tuned_words: int = setting(
         0,
         "number N of word vectors that are fine-tuned: those of the N most frequent words of "
         "questions; all other pretrained vectors stay fixed; without any, as in an embedded data "
         "set or with --word_vectors=none, all are learned",
+        needs=_WORDS,
     )
     learned_words: bool = setting(
         True,
         "learn vectors for frequent words without a pretrained one; if not, these words are "
         "unknown tokens; without pretrained vectors all are learned",
+        needs=_WORDS,
     )
     most_question_tokens: int = setting(
         30,
@@ -61,7 +66,10 @@ class Questions:
         high=512,
     )
     document_stride: int = setting(
-        128, "distance between the starts of two consecutive windows, in WordPieces", low=1
+        128,
+        "distance between the starts of two consecutive windows, in WordPieces",
+        low=1,
+        needs="tokenizer=wordpiece",
     )
     proxy: ClassVar[str] = ""
     hardest: ClassVar[int] = 0
@@ -75,11 +83,6 @@ class Questions:
             reason = "is required for" if wordpiece else "is for"
             expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
             refuse("sequence_length", self.sequence_length, expected)
-        unused = ("word_vectors", "tuned_words", "learned_words")
-        for name in unused if wordpiece else ("document_stride",):
-            if getattr(self, name) != getattr(Questions, name):
-                expected = "has no effect with" if wordpiece else "is for"
-                refuse(name, getattr(self, name), f"{expected} --tokenizer=wordpiece")
         shortest = self.most_question_tokens + 4  # [CLS], two [SEP], a WordPiece of the passage
         if self.sequence_length and self.sequence_length < shortest:
             expected = f"should be at least most_question_tokens + 4 = {shortest}"
