@@ -83,7 +83,7 @@ def main(options: Options, names: list[str]) -> int:
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
     output = Path(options.output).absolute()
-    is_other = output.exists() and not output.is_file()
+    is_other = (output.exists() and not output.is_file()) or not output.parent.is_dir()
     if options.output and (is_other or not os.access(output.parent, os.W_OK)):
         refuse("output", options.output, "should be a file in a folder that can be written")
     rows: list[Estimate] = []
@@ -97,10 +97,10 @@ def main(options: Options, names: list[str]) -> int:
     if rows:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         values = {"format": FORMAT, "date": today, "estimates": [row.facts() for row in rows]}
+        print(json.dumps(values, indent=1) if options.json else table(rows), flush=True)
         if options.output:
             files.write_json(output, values)
             terminal.say(f"written: {options.output}")
-        print(json.dumps(values, indent=1) if options.json else table(rows))
     return status or (0 if any(not row.reason for row in rows) else 1)
 
 
@@ -153,7 +153,7 @@ def estimate_all(
     for number, recipe in enumerate(chosen):
         left = max(last - time.monotonic(), 0.0)
         share = left / (len(chosen) - number)
-        terminal.status(f"{recipe.name} ({number + 1} of {len(chosen)}): up to {share:.0f} s")
+        terminal.status(f"{recipe.name} ({number + 1} of {len(chosen)}): up to {in_units(share)}")
         try:
             patience = min(share / 3, max(left - share, 0.0)) + speed.GRACE
             row = speed.predict(speed.take(recipe, options, share, patience))

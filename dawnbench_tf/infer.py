@@ -21,7 +21,7 @@ from typing import Any
 
 from absl import logging
 
-from dawnbench_tf import files, flags, machine, models, run_folder, terminal
+from dawnbench_tf import files, flags, machine, recipes, run_folder, terminal
 from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
@@ -99,10 +99,7 @@ def _check(options: Options) -> Options:
     """Checks the options without importing TensorFlow; returns them with defaults filled in."""
     path, task = Path(options.model), options.task
     if options.weights:
-        try:
-            variant = models.get(options.model)
-        except ValueError as error:
-            refuse("model", options.model, str(error))
+        variant = recipes.network("model", options.model)
         if not Path(options.weights).is_file():
             refuse("weights", options.weights, "is no file; should be published weights of --model")
         if task not in TASKS:

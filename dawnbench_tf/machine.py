@@ -109,8 +109,8 @@ def git_revision() -> str:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
         return "none"
-    # As of its own checkout, whoever owns it: a container's root often is not who cloned it.
-    command = ["git", "-c", "safe.directory=*", "-C", str(root)]
+    # Named, it is read whoever owns it, as in a container, and whatever GIT_DIR a hook has.
+    command = ["git", f"--git-dir={root / '.git'}", f"--work-tree={root}"]
     command += ["describe", "--always", "--dirty", "--abbrev=40"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)

@@ -375,10 +375,15 @@ def claim(
         return RunFolder(path, own, writer=False, owner=owner)
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     files.make_folder(path)
+    if not os.path.lexists(path / RECIPE):
+        left = {".lock", CLOCK, TRIAL, ".run.tmp.json", ".clock.tmp.json"}  # by a refused run
+        if {item.name for item in path.iterdir()} - left:
+            text = "holds other files and no run; name a new or an empty folder"
+            raise Refusal(f"--output_dir={path}: {text}")
     descriptor = files.lock(path, "another process is training in it; name another folder")
     try:
         # Under the lock these are leftovers of a killed process: nobody is writing them now.
-        for leftover in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
+        for leftover in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp.*")):
             files.remove(leftover)
         if os.path.lexists(path / RECIPE):
             for name in (ROWS, CLOCK):
@@ -387,10 +392,7 @@ def claim(
             owner = owner_of(path)
             own = _recipe_to_continue(owner, recipe, replaced)
             return RunFolder(path, own, owner=owner, descriptor=descriptor)
-        if {item.name for item in path.iterdir()} - {".lock", CLOCK, TRIAL}:
-            text = "holds other files and no run; name a new or an empty folder"
-            raise Refusal(f"--output_dir={path}: {text}")
-        files.discard(path / CLOCK)  # a refused run may have left it
+        files.discard(path / CLOCK)
         names = {} if replaced is None else {REPLACED: sorted(replaced)}
         others = {OPTIONS: dict(options)} if options else {}
         files.write_json(

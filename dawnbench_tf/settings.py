@@ -127,7 +127,8 @@ def _lack(item: Any, instance: Any, values: Mapping[str, Any]) -> str:
         chosen = wanted.split(",")
         return "" if values[name] in chosen else f"is for --{name}={', '.join(chosen)}"
     default = next(each.default for each in setting_fields(instance) if flag_name(each) == name)
-    return f"requires --{name}" if values[name] == default else ""
+    other = f" other than {default}" if isinstance(default, str) and default else ""
+    return f"requires --{name}{other}" if values[name] == default else ""
 
 
 def flag_text(name: str, value: Any) -> str:

@@ -119,14 +119,20 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
     folder = Path(options.run.output_dir)
     named = named or flags.is_given("recipe")
     same = not named and not options.task
+    data_dir, task_name = options.run.data_dir, options.task_name
     if options.run.output_dir and same and (folder / run_folder.RECIPE).exists():
-        return recipes.changed(run_folder.owner_of(folder).recipe, **replaced)
-    if options.run.output_dir and same and not options.run.max_steps:
-        terminal.say(f"{folder} holds no run to continue; one of {options.recipe} begins there")
-    if not options.task:
-        return recipes.named_by(recipes.get(options.recipe, **replaced), options.run.data_dir)
-    task = tasks.find_task(options.task, options.run.data_dir, options.task_name)
-    return recipes.get(options.recipe if named else recipes.base_of(task), task=task, **replaced)
+        recipe = recipes.changed(run_folder.owner_of(folder).recipe, **replaced)
+    elif options.task:
+        task = tasks.find_task(options.task, data_dir, task_name)
+        name = options.recipe if named else recipes.base_of(task)
+        recipe = recipes.get(name, task=task, **replaced)
+    else:
+        if options.run.output_dir and same and not options.run.max_steps:
+            terminal.say(f"{folder} holds no run to continue; one of {options.recipe} begins there")
+        recipe = recipes.named_by(recipes.get(options.recipe, **replaced), data_dir, task_name)
+    if task_name not in ("", recipe.whole_task.name):
+        refuse("task_name", task_name, f"is for data of your own; this is {recipe.whole_task.name}")
+    return recipe
 
 
 def _as_it_began(run: RunOptions) -> RunOptions:
@@ -219,7 +225,7 @@ def train(
                     )
         used, held_out = opened.measure()
     try:
-        return _recorded(opened, options, used, held_out)
+        return _recorded(opened, used, held_out)
     finally:
         opened.folder.release()
 
@@ -229,9 +235,7 @@ def _new_folder(recipe: Recipe) -> str:
     return f"runs/{recipe.name.replace('/', '-')}-{begun}-{os.urandom(2).hex()}"
 
 
-def _recorded(
-    session: "Session", options: RunOptions, used: dict[str, Any], held_out: dict[str, float]
-) -> Run:
+def _recorded(session: "Session", used: dict[str, Any], held_out: dict[str, float]) -> Run:
     """Writes entry and picture of a run that has ended; returns the run."""
     from dawnbench_tf.runs import picture
 
@@ -258,11 +262,13 @@ def _recorded(
     hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
     if len(hardware) > 1:
         facts |= {"machines": hardware}
+    options = run.options  # as recorded: a run that had ended was not trained with this call's
     machine = [saver.machine, *saver.machines][-1]  # perhaps another one trained
     entry = run_entry.training_entry(run, options, machine, used.get("examplesPerSecond"), facts)
     with suppress(Refusal):  # a damaged one
-        if session.finished and (earlier := run.entry):  # it has the day of the measurement
-            entry = replace(entry, timestamp=earlier.timestamp)
+        if session.finished and (earlier := run.entry):  # it says when and how it was measured
+            how = {n: v for n, v in (earlier.misc or {}).items() if n in run_entry.HOW_TRAINED}
+            entry = replace(entry, timestamp=earlier.timestamp, misc=(entry.misc or {}) | how)
     run_entry.write(folder.path, entry)
     if run.rows:
         price = options.credits.cost_per_hour

@@ -87,6 +87,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
       log: path of a TSV file that gets each row, with a column for each name, in a folder that
         exists. An earlier file is renamed to NAME.1.tsv and so on. None: no file.
       last_step: number of the step, from 1, after which `fit` ends inside an epoch; None: none.
+        The last weights of a `fit` that ends before it are not measured: another one follows.
       step_examples: examples in a step, to measure `examples_per_second`; None: not measured.
       cost_per_hour: price of the machine in USD per hour, for `cost()`; None: no cost.
 
@@ -281,8 +282,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         # `fit` repeats an epoch that an exception interrupted.
         self._epochs_before = epoch if int(self._epochs) <= epoch else self._epochs
-        self._steps_in_epoch, self._validated, self._measured = 0, False, False
+        self._steps_in_epoch, self._validated = 0, False
         if not self._compiled:
+            self._measured = False
             self._evaluated_epochs = max(self._evaluated_epochs, self._epochs_before)
         self.clock.switch("train" if self._compiled else "compile")
         self._step_end = self.clock.now()
@@ -334,8 +336,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._pause()
         self._steps = self._steps or self._steps_in_epoch
         in_epoch = self._param("steps")
-        if self._steps_in_epoch >= in_epoch if in_epoch else not self._inside:  # whole
-            self._epochs_before, self._steps_in_epoch = int(self._epochs_before) + 1, 0
+        least = in_epoch or (math.inf if self._inside else 1)
+        if self._steps_in_epoch >= least or not self._compiled:  # whole, or of a loop without hooks
+            self._epochs_before, self._steps_in_epoch = self._epochs_before + 1, 0
         epochs = math.ceil(self._epochs)  # Keras 3 goes on after an epoch whose data ended early
         due = not self._fractional and epochs % self.every == 0 and epochs >= self.first
         if self.last_step is None:
@@ -354,7 +357,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_train_end(self, logs: Logs = None) -> None:
         if self.model.stop_training or self.last_step is None:  # by a later callback, or the data
             self._measure(logs)
-        if not self.rows and not self._evaluate and self.step:
+        ends = self.last_step is None or self.step >= self.last_step  # else another fit follows
+        if not self.rows and not self._evaluate and self.step and ends:
             _warn("no row: fit logged %s in none of these epochs", self.metric)
         self._end_fit()
 
@@ -722,13 +726,22 @@ def _number(name: str, value: Any) -> float:
 def _reaches(value: float, threshold: float, sign: int) -> bool:
     """Whether a value is at the threshold or past it; `sign` is -1 if less is better."""
     # Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
-    # represents exactly, or 100 times such a value, reaches a threshold that is at most 1e-6 of it
-    # away: so far off is 1 - 0.94 in float32. Other values, as 100 * 0.57, which is not 57, reach
-    # one at most 1e-12 away.
-    with np.errstate(over="ignore"):
-        single = any(scale * float(np.float32(value / scale)) == value for scale in (1.0, 100.0))
-    near = math.isclose(value, threshold, rel_tol=1e-6 if single else 1e-12)
+    # represents exactly, its complement to 1, and 100 times either reach a threshold that is at
+    # most 1e-6 of it away: so far off is 1 - 0.94 in float32; below 0.06, 6e-8, float32's error at
+    # 1, but at most 1e-5 of it: squared errors are small, too. Others, as 100 * 0.57, which is not
+    # 57, reach one at most 1e-12 of it away.
+    single = [whole for whole in (1.0, 100.0) if _is_single(value, whole)]
+    far = 6e-8 * (100.0 if value > 1 else max(single)) if single else 0.0
+    far, share = min(far, 1e-5 * abs(threshold)), 1e-6 if single else 1e-12
+    near = math.isclose(value, threshold, rel_tol=share, abs_tol=far)
     return near or sign * value >= sign * threshold
+
+
+def _is_single(value: float, whole: float) -> bool:
+    """Whether a value, or what it lacks to `whole`, is a float32, or `whole` times one."""
+    shares = (value / whole, 1 - value / whole)
+    with np.errstate(over="ignore"):
+        return any(abs(float(np.float32(share)) - share) < 1e-15 for share in shares)
 
 
 def _direction(metric: str) -> str:

@@ -74,7 +74,7 @@ def test_a_value_out_of_range_is_refused_with_its_flag(change, line):
 
 
 OFF = {"flip": False, "cutout": 0, "test_views": "image", "average": 0, "schedule": "constant"}
-OFF |= {"whitening_bias_epochs": 0, "proxy": ""}
+OFF |= {"whitening_bias_epochs": 0, "proxy": "", "image_sizes": (), "later_batch_sizes": ()}
 
 
 def test_one_setting_leaves_out_a_part_of_any_recipe():

@@ -13,11 +13,19 @@ from dawnbench_tf.refusals import Refusal
 RECIPE = recipes.get("digits/resnet8")
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path):
-    (tmp_path / "thesis.txt").touch()
+def test_a_folder_with_other_files_is_refused_and_left_as_it_was(tmp_path):
+    (tmp_path / ".checkpoint-mine").mkdir()
+    for name in ("thesis.txt", ".env.tmpl", ".checkpoint-mine/notes", ".draft.tmp.txt"):
+        (tmp_path / name).touch()
+    before = {*tmp_path.rglob("*")}
     with pytest.raises(Refusal, match="holds other files and no run"):
         run_folder.claim(tmp_path, RECIPE)
-    assert [path.name for path in tmp_path.iterdir() if path.name != ".lock"] == ["thesis.txt"]
+    assert {*tmp_path.rglob("*")} == before
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".run.tmp.json").touch()  # of a process that was killed
+    run_folder.claim(run, RECIPE).release()
+    assert {path.name for path in run.iterdir()} == {".lock", "run.json"}
 
 
 def test_the_same_recipe_is_let_in_and_another_is_not(tmp_path):

@@ -77,6 +77,7 @@ def test_numbers_that_are_left_open_do_not_differ():
 
 def test_a_recipe_without_a_name_gets_that_of_its_data():
     base = recipes.get("own/photos", threshold=90.0)
+    assert recipes.named_by(base, "/data/flowers", "pets").task.name == "pets"
     named = recipes.named_by(base, "/data/flowers")
     assert (named.name, named.whole_task.name) == ("flowers/photos", "flowers")
     assert recipes.named_by(named, "/data/trees") == named

@@ -13,6 +13,7 @@ import pytest
 from dawnbench_tf import recipes, run_folder, runs, train
 from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.runs import run_entry
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -72,11 +73,15 @@ def test_a_finished_run_is_read_once_told_again_and_trains_nothing(
     shutil.copytree(trained_digits / "run", tmp_path / "out")
     (path,) = (tmp_path / "out").rglob("train/*.json")
     path.write_text(path.read_text().replace(entry["timestamp"], "2026-01-31"))
-    again = command("--output_dir=out", *ENTRY, program=("-c", COUNTING))
+    before = (tmp_path / "out/run.json").read_text()
+    others = ("--strategy=one_device", "--steps_per_execution=3", "--data_format=NCHW")
+    again = command("--output_dir=out", *ENTRY, *others, program=("-c", COUNTING))
     assert again.returncode == 0 and "epoch 1/" not in again.stderr, again.stderr
     assert "reads of run.json: 1" in again.stdout
     entry_again, lines_again = entry_of(tmp_path / "out")
     assert lines_again == lines and entry_again["timestamp"] == "2026-01-31"  # it trained then
+    assert (tmp_path / "out/run.json").read_text() == before  # and as it is recorded there
+    assert all(entry_again["misc"][name] == entry["misc"][name] for name in run_entry.HOW_TRAINED)
     recipe = recipes.get("digits/resnet8")
     assert train._new_folder(recipe) != train._new_folder(recipe)
     once, more = (item["misc"]["clockSeconds"] for item in (entry, entry_again))
@@ -326,6 +331,8 @@ def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, monkeypatc
     ):
         with pytest.raises(Refusal, match="^" + line.replace("?", r"\?")):
             train.main(train.Options(), arguments)
+    with pytest.raises(Refusal, match="^--task_name=pets: is for data of your own; this is digits"):
+        train._recipe(train.Options(task_name="pets"), {}, False)
     done = cold_command("--task=foldr", "--help")
     line = "dawnbench train: --task=foldr: did you mean folder? should be folder, npz, "
     assert done.returncode == 1 and done.stderr.startswith(line), done.stderr

@@ -336,10 +336,13 @@ def test_k_right_of_n_reach_k_of_n_and_one_less_does_not():
                 share, single, goal = k / n, np.float32(k / n), float(f"{100 * k / n:.1f}")
                 for percent in (100 * share, float(100 * single)):  # 100 * 0.57 is less than 57
                     assert _reaches(percent, goal, 1) and not _reaches(percent, goal + 0.01, 1)
-                for error in (1 - share, float(1 - single)) if share < 0.97 else ():
-                    assert _reaches(error, float(f"{1 - share:.3f}"), -1)
+                goal, errors = float(f"{1 - share:.3f}"), (1 - share, 1 - float(single))
+                for error in (*errors, float(1 - single)) if share < 0.999 else ():
+                    assert _reaches(error, goal, -1) and not _reaches(error, goal - 1 / n, -1)
+                    assert _reaches(100 * error, float(f"{100 * goal:.1f}"), -1)
     assert not _reaches(0.75 - 1e-9, 0.75, 1)  # in float64, as our scores are
     assert not _reaches(float(np.float32(0.500002)), 0.5, -1)
+    assert not _reaches(float(np.float32(1.001e-7)), 1e-7, -1)  # a squared error, no share
     assert _reaches(float("inf"), 1e300, 1) and not _reaches(float("nan"), 0.0, 1)
 
 
@@ -710,7 +713,9 @@ def test_loops_of_one_s_own_and_epochs_of_any_length():
         timer.on_train_batch_end(step, {"loss": [1.0, 2.0]})  # a loss for each example
     assert timer.clock.hours() * 3600 == pytest.approx(12) and timer.loss == 1.5
     assert loop(endless_scores(), [10, 15, 5, 10]) == [1, 2, 3, 4]
-    assert loop(endless_scores(), [0, 0]) == [1, 2]  # only the hooks of epochs are called
+    for steps in (None, 4):  # only the hooks of epochs are called
+        assert loop(endless_scores(), [0, 0], steps=steps) == [1, 2]
+    assert loop(endless_scores(), [4, 0, 0]) == [1]  # a generator that has ended
     assert loop(endless_scores(every=0.5), [4, 4], begin=5, steps=4) == [5.5, 6, 6.5, 7]
     seconds.now = 0.0
     bare = begun(endless_scores(clock=Clock(now=seconds)))
@@ -736,6 +741,9 @@ def test_a_restored_timer_counts_on():
     lost = endless_scores()
     lost.restore({"rows": [], "step": 6, "epochs": 1.5})
     assert loop(lost, [4, 4], begin=1, steps=4) == [2, 3]  # BackupAndRestore's second epoch anew
+    part = endless_scores()
+    part.restore({"rows": [], "step": 6, "epochs": 1.5})
+    assert loop(part, [4, 4], steps=4) == [2.5, 3.5] and part.step == 14  # steps from 0 follow
 
 
 def test_the_weights_are_measured_where_the_data_ends_before_the_last_epoch():

@@ -87,6 +87,7 @@ class Recipe:
         "epochs at which training moves on to the next of later_batch_sizes, comma-separated; as "
         "many as later_batch_sizes",
         low=1,
+        needs="later_batch_sizes",
     )
     drop_remainder: bool = setting(
         False,
@@ -163,7 +164,8 @@ class Recipe:
             expected = f"should be {later} epochs, one for each of later_batch_sizes"
             refuse("batch_size_epochs", changes, expected)
         if self.schedule.momenta and self.optimizer.name not in _CYCLING:
-            refuse("schedule_momenta", self.schedule.momenta, f"is for {', '.join(_CYCLING)}")
+            expected = f"is for {', '.join(_CYCLING)}; --schedule_momenta= leaves it out"
+            refuse("schedule_momenta", self.schedule.momenta, expected)
         if self.task:
             self._check_data()
             self._check_counts()
@@ -176,7 +178,9 @@ class Recipe:
             refuse("recipe", self.name, f"{task.name} has {examples}, not {own}")
         self._check_applies(flat(self) | flat(self.network) | flat(self.data), task)
         if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
-            refuse("proxy", self.data.proxy, "is for --optimizer=sgd or lars")
+            refuse(
+                "proxy", self.data.proxy, "is for --optimizer=sgd or lars; --proxy= leaves it out"
+            )
         if (share := self.validation_share) and not task.is_own:
             refuse("validation_share", share, f"is for your own tasks; {task.name} has a test set")
         if asks:

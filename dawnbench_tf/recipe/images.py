@@ -82,6 +82,7 @@ class Images:
         "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
         "than image_sizes",
         low=1,
+        needs="image_sizes",
     )
     pad: int = setting(
         0,
@@ -184,6 +185,7 @@ class Images:
         "--smallest_crop; default: --smallest_crop for all",
         low=0.01,
         high=1,
+        needs="image_sizes",
     )
     color_shift: tuple[float, ...] = setting(
         (),
@@ -199,7 +201,7 @@ class Images:
         sizes = len(self.image_sizes)
         if len(self.image_size_epochs) != max(sizes - 1, 0):
             expected = f"should be one fewer than the {sizes} image_sizes"
-            expected = expected if sizes else "requires --image_sizes"
+            expected += "; --image_size_epochs= leaves them out" if sizes == 1 else ""
             refuse("image_size_epochs", self.image_size_epochs, expected)
         if self.standardize == "channel" and not (
             len(self.channel_mean) == len(self.channel_deviation) == 3
@@ -211,7 +213,11 @@ class Images:
         for name, count, expected in (
             ("color_jitter", 3, "should be three shares: of brightness, contrast, saturation"),
             ("brightness_contrast", 2, "should be two numbers: b and c"),
-            ("smallest_crops", sizes, f"should be {sizes}, one for each of image_sizes"),
+            (
+                "smallest_crops",
+                sizes,
+                f"should be {sizes}, as image_sizes, or none (an empty value)",
+            ),
             ("color_shift", 2, "should be two shares: of brightness, of chroma"),
         ):
             value = getattr(self, name)

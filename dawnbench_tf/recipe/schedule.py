@@ -91,7 +91,8 @@ class Schedule:
         if list(epochs) != sorted(set(epochs)):
             refuse("schedule_epochs", epochs, "should increase")
         # For each form: whether the counts are valid, and the rule that an error states.
-        decay = (len(epochs) <= 1 and not factors, "takes at most one of schedule_epochs")
+        rule = "takes at most one of schedule_epochs (--schedule_factors= leaves a recipe's out)"
+        decay = (len(epochs) <= 1 and not factors, rule)
         fits_points = 0 < len(factors) == len(epochs)
         between = (fits_points, "takes a factor for each of schedule_epochs")
         after = (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs")
@@ -109,8 +110,7 @@ class Schedule:
             refuse("schedule_factors", factors, "one of them should be over 0")
         if not fits:
             counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
-            hint = "--schedule_epochs= and --schedule_factors= without a value leave a recipe's out"
-            refuse("schedule", self.form, f"{rule}; found {counts}; {hint}")
+            refuse("schedule", self.form, f"{rule}; found {counts}")
 
     @property
     def idle(self) -> list[tuple[float, float]]:

@@ -148,24 +148,29 @@ def base_of(task: Task) -> str:
     return "own/photos" if task.jpegs else "own/images"
 
 
-def named_by(recipe: Recipe, data_dir: str) -> Recipe:
-    """Returns a recipe whose task of your own has a name: that of its data, if it had none."""
+def named_by(recipe: Recipe, data_dir: str, name: str = "") -> Recipe:
+    """Returns a recipe whose task of your own has a name: if it had none, this or its data's."""
     task = recipe.whole_task
     kind = task.reader.partition(":")[0]
-    if not data_dir or not kind or task.name != kind:
+    if not (data_dir or name) or not kind or task.name != kind:
         return recipe
-    name = find_task(task.reader, data_dir).name
+    name = find_task(task.reader, data_dir, name).name
     recipe_name = f"{name}/{recipe.name.partition('/')[2]}"
     return recipe.with_values(task=replace(task, name=name, folder=name), name=recipe_name)
 
 
-def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
-    """Returns a catalogue row that takes the inputs of the recipe's task; refuses `setting`."""
+def network(setting: str, name: str) -> models.Variant:
+    """Returns a catalogue row by its name, a flag's value; refuses the flag."""
     try:
-        variant = models.get(name)
+        return models.get(name)
     except ValueError as error:
         text, _, _ = str(error).removeprefix("`name` ").partition(" Received: ")
         refuse(setting, name, text.replace("names() lists them", "`dawnbench models` lists them"))
+
+
+def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
+    """Returns a catalogue row that takes the inputs of the recipe's task; refuses `setting`."""
+    variant = network(setting, name)
     if variant.inputs != recipe.task_row.inputs:
         reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
         refuse(setting, name, f"{reason}; `dawnbench models` lists all")

@@ -452,7 +452,7 @@ def take(
                 process.wait(max(seconds + (GRACE if patience is None else patience), 1.0))
             except subprocess.TimeoutExpired:
                 if not path.exists():
-                    text = f"no step ended within {seconds:.0f} s; give it more --seconds"
+                    text = f"no step ended within {in_units(seconds)}; give it more --seconds"
                     raise Refusal(text) from None
             finally:
                 if process.poll() is None:

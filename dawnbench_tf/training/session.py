@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,9 @@ def open_session(
             with folder.restored_if_refused(), refusing():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
+                    if finished and folder.owner:  # nothing is trained with this call's devices
+                        own, data_dir = options.credits, options.data_dir
+                        options = replace(folder.owner.options, credits=own, data_dir=data_dir)
                     folder.record(session.data.recipe, to_record(options))
             if chief:
                 machine = session.saver.machine
@@ -172,7 +175,9 @@ def _build(
     terminal.status("building the model")
     with clock.part("build"):
         by_xla = options.jit_compile
-        if by_xla is None and newest:  # a run goes on as it began, in earlier releases without XLA
+        if newest and (
+            by_xla is None or newest.is_last(recipe)
+        ):  # a run goes on as it began, in earlier releases without XLA
             by_xla = newest.state.get("jitCompile", False) and strategies.is_one_gpu(strategy)
         model = fitting.build(data, options.steps_per_execution, newest is not None, by_xla)
 
