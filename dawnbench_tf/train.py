@@ -257,8 +257,9 @@ def _recorded(session: "Session", used: dict[str, Any], held_out: dict[str, floa
     }
     if before := run_folder.owner_of(folder.path).epochs_before:
         facts |= {"epochsBefore": before}  # whose rates are those of shorter schedules
-    if recipe.whole_task.is_own and recipe.task_row.inputs == "images":
-        facts |= _by_class(session, run)
+    is_own = recipe.whole_task.is_own and recipe.task_row.inputs == "images"
+    if is_own and answers is not None:
+        facts["classAccuracy"] = _by_class(session, answers)
     hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
     if len(hardware) > 1:
         facts |= {"machines": hardware}
@@ -267,7 +268,7 @@ def _recorded(session: "Session", used: dict[str, Any], held_out: dict[str, floa
     entry = run_entry.training_entry(run, options, machine, used.get("examplesPerSecond"), facts)
     with suppress(Refusal):  # a damaged one
         if session.finished and (earlier := run.entry):  # it says when and how it was measured
-            how = {n: v for n, v in (earlier.misc or {}).items() if n in run_entry.HOW_TRAINED}
+            how = {n: v for n, v in (earlier.misc or {}).items() if n in run_entry.MEASURED}
             entry = replace(entry, timestamp=earlier.timestamp, misc=(entry.misc or {}) | how)
     run_entry.write(folder.path, entry)
     if run.rows:
@@ -276,27 +277,23 @@ def _recorded(session: "Session", used: dict[str, Any], held_out: dict[str, floa
     return run
 
 
-def _by_class(session: "Session", run: Run) -> dict[str, Any]:
+def _by_class(session: "Session", answers: np.ndarray) -> dict[str, float]:
     """Returns the accuracy of each class, and draws the ten most confident mistakes."""
     from dawnbench_tf.data.images import scores, tested
     from dawnbench_tf.runs import picture
 
-    answers, split = session.evaluate.answers, session.data.splits.test
-    if answers is None:  # the run had ended before: its entry has them
-        entry = run.entry
-        shares = ((entry.misc if entry else None) or {}).get("classAccuracy")
-        return {} if shares is None else {"classAccuracy": shares}
+    split = session.data.splits.test
     names = session.data.splits.classes or [*map(str, range(answers.shape[1]))]
     files.discard(session.folder.path / MISTAKES)  # of a run that goes on
     if wrong := scores.mistakes(answers, split.labels, 10):
-        images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
+        images = tested.pixels(split, session.data.recipe, np.array([i for i, _, _ in wrong]))
         titles = [
             f"{names[answer]} {probability:.0%}, is {names[split.labels[i]]}"
             + (f"\n{split.names[i][-32:]}" if split.names else "")
             for i, answer, probability in wrong
         ]
         picture.draw_mistakes(images, titles, session.folder.path / MISTAKES)
-    return {"classAccuracy": scores.class_accuracies(answers, split.labels, names)}
+    return scores.class_accuracies(answers, split.labels, names)
 
 
 def _report(run: Run, options: RunOptions) -> int:

@@ -81,7 +81,7 @@ def test_a_finished_run_is_read_once_told_again_and_trains_nothing(
     entry_again, lines_again = entry_of(tmp_path / "out")
     assert lines_again == lines and entry_again["timestamp"] == "2026-01-31"  # it trained then
     assert (tmp_path / "out/run.json").read_text() == before  # and as it is recorded there
-    assert all(entry_again["misc"][name] == entry["misc"][name] for name in run_entry.HOW_TRAINED)
+    assert all(entry_again["misc"][name] == entry["misc"][name] for name in run_entry.MEASURED[:-1])
     recipe = recipes.get("digits/resnet8")
     assert train._new_folder(recipe) != train._new_folder(recipe)
     once, more = (item["misc"]["clockSeconds"] for item in (entry, entry_again))
