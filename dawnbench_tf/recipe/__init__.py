@@ -178,9 +178,8 @@ class Recipe:
             refuse("recipe", self.name, f"{task.name} has {examples}, not {own}")
         self._check_applies(flat(self) | flat(self.network) | flat(self.data), task)
         if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
-            refuse(
-                "proxy", self.data.proxy, "is for --optimizer=sgd or lars; --proxy= leaves it out"
-            )
+            expected = "is for --optimizer=sgd or lars; --proxy= leaves it out"
+            refuse("proxy", self.data.proxy, expected)
         if (share := self.validation_share) and not task.is_own:
             refuse("validation_share", share, f"is for your own tasks; {task.name} has a test set")
         if asks:

@@ -213,11 +213,7 @@ class Images:
         for name, count, expected in (
             ("color_jitter", 3, "should be three shares: of brightness, contrast, saturation"),
             ("brightness_contrast", 2, "should be two numbers: b and c"),
-            (
-                "smallest_crops",
-                sizes,
-                f"should be {sizes}, as image_sizes, or none (an empty value)",
-            ),
+            ("smallest_crops", sizes, f"should be {sizes}, as image_sizes, or an empty value"),
             ("color_shift", 2, "should be two shares: of brightness, of chroma"),
         ):
             value = getattr(self, name)

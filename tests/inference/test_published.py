@@ -134,7 +134,7 @@ TIMM = {"preprocessing": "timm"}
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"model": "resnet8_v1_prj"}, "--model=resnet8_v1_prj: `name` should be a model of the c"),
+        ({"model": "resnet8_v1_prj"}, "--model=resnet8_v1_prj: should be a model of the catalogue"),
         ({"weights": "gone.pth"}, "--weights=gone.pth: is no file; should be published weights of"),
         ({"task": ""}, "--task: is required with --weights: one of imagenet, cifar10"),
         ({"task": "squad"}, "--task=squad: resnet8_v1_proj takes images"),
