@@ -727,12 +727,12 @@ def _reaches(value: float, threshold: float, sign: int) -> bool:
     """Whether a value is at the threshold or past it; `sign` is -1 if less is better."""
     # Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
     # represents exactly, its complement to 1, and 100 times either reach a threshold that is at
-    # most 1e-6 of it away: so far off is 1 - 0.94 in float32; below 0.06, 6e-8, float32's error at
-    # 1, but at most 1e-5 of it: squared errors are small, too. Others, as 100 * 0.57, which is not
-    # 57, reach one at most 1e-12 of it away.
+    # most 1e-6 of it away: so far off is 1 - 0.94 in float32; or, if that is more, as far as such a
+    # difference at 1 or 100, but at most 1e-5 of it: squared errors are small, too. Others, as
+    # 100 * 0.57, which is not 57, reach one at most 1e-12 of it away.
     single = [whole for whole in (1.0, 100.0) if _is_single(value, whole)]
-    far = 6e-8 * (100.0 if value > 1 else max(single)) if single else 0.0
-    far, share = min(far, 1e-5 * abs(threshold)), 1e-6 if single else 1e-12
+    far = 1e-5 if value > 1 else 6e-8 * max(single, default=0.0)
+    far, share = (min(far, 1e-5 * abs(threshold)), 1e-6) if single else (0.0, 1e-12)
     near = math.isclose(value, threshold, rel_tol=share, abs_tol=far)
     return near or sign * value >= sign * threshold
 
