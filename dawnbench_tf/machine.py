@@ -109,7 +109,7 @@ def git_revision() -> str:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
         return "none"
-    # Named, it is read whoever owns it, as in a container, and whatever GIT_DIR a hook has.
+    # With --git-dir, git reads a repository of another owner, as in a container; GIT_DIR is unused.
     command = ["git", f"--git-dir={root / '.git'}", f"--work-tree={root}"]
     command += ["describe", "--always", "--dirty", "--abbrev=40"]
     try:

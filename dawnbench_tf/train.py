@@ -256,18 +256,18 @@ def _recorded(session: "Session", used: dict[str, Any], held_out: dict[str, floa
         "heldOut": held_out,
     }
     if before := run_folder.owner_of(folder.path).epochs_before:
-        facts |= {"epochsBefore": before}  # whose rates are those of shorter schedules
+        facts |= {"epochsBefore": before}  # these had the rates of shorter schedules
     is_own = recipe.whole_task.is_own and recipe.task_row.inputs == "images"
     if is_own and answers is not None:
         facts["classAccuracy"] = _by_class(session, answers)
     hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
     if len(hardware) > 1:
         facts |= {"machines": hardware}
-    options = run.options  # as recorded: a run that had ended was not trained with this call's
+    options = run.options  # as recorded: this call's devices did not train a finished run
     machine = [saver.machine, *saver.machines][-1]  # perhaps another one trained
     entry = run_entry.training_entry(run, options, machine, used.get("examplesPerSecond"), facts)
     with suppress(Refusal):  # a damaged one
-        if session.finished and (earlier := run.entry):  # it says when and how it was measured
+        if session.finished and (earlier := run.entry):  # it has the measurement's day and devices
             how = {n: v for n, v in (earlier.misc or {}).items() if n in run_entry.MEASURED}
             entry = replace(entry, timestamp=earlier.timestamp, misc=(entry.misc or {}) | how)
     run_entry.write(folder.path, entry)

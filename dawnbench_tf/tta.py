@@ -87,7 +87,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
       log: path of a TSV file that gets each row, with a column for each name, in a folder that
         exists. An earlier file is renamed to NAME.1.tsv and so on. None: no file.
       last_step: number of the step, from 1, after which `fit` ends inside an epoch; None: none.
-        The last weights of a `fit` that ends before it are not measured: another one follows.
+        Another `fit` is expected after one that ends before it: its last weights are not measured.
       step_examples: examples in a step, to measure `examples_per_second`; None: not measured.
       cost_per_hour: price of the machine in USD per hour, for `cost()`; None: no cost.
 
@@ -337,7 +337,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._steps = self._steps or self._steps_in_epoch
         in_epoch = self._param("steps")
         least = in_epoch or (math.inf if self._inside else 1)
-        if self._steps_in_epoch >= least or not self._compiled:  # whole, or of a loop without hooks
+        # An epoch is whole, too, in a loop that calls no hooks of batches.
+        if self._steps_in_epoch >= least or not self._compiled:
             self._epochs_before, self._steps_in_epoch = self._epochs_before + 1, 0
         epochs = math.ceil(self._epochs)  # Keras 3 goes on after an epoch whose data ended early
         due = not self._fractional and epochs % self.every == 0 and epochs >= self.first
@@ -357,7 +358,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_train_end(self, logs: Logs = None) -> None:
         if self.model.stop_training or self.last_step is None:  # by a later callback, or the data
             self._measure(logs)
-        ends = self.last_step is None or self.step >= self.last_step  # else another fit follows
+        ends = self.last_step is None or self.step >= self.last_step  # if not, another fit follows
         if not self.rows and not self._evaluate and self.step and ends:
             _warn("no row: fit logged %s in none of these epochs", self.metric)
         self._end_fit()
@@ -725,20 +726,21 @@ def _number(name: str, value: Any) -> float:
 
 def _reaches(value: float, threshold: float, sign: int) -> bool:
     """Whether a value is at the threshold or past it; `sign` is -1 if less is better."""
-    # Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
-    # represents exactly, its complement to 1, and 100 times either reach a threshold that is at
-    # most 1e-6 of it away: so far off is 1 - 0.94 in float32; or, if that is more, as far as such a
-    # difference at 1 or 100, but at most 1e-5 of it: squared errors are small, too. Others, as
-    # 100 * 0.57, which is not 57, reach one at most 1e-12 of it away.
+    # Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value v comes from
+    # float32 if v, 1 - v, v / 100 or 1 - v / 100 is a float32. Its relative tolerance is 1e-6, the
+    # error of 1 - 0.94. A smaller difference has float32's absolute error at 1 or 100; its relative
+    # tolerance is at most 1e-5, as a squared error may be 1e-7. Other values have 1e-12: 100 * 0.57
+    # is less than 57.
     single = [whole for whole in (1.0, 100.0) if _is_single(value, whole)]
-    far = 1e-5 if value > 1 else 6e-8 * max(single, default=0.0)
-    far, share = (min(far, 1e-5 * abs(threshold)), 1e-6) if single else (0.0, 1e-12)
-    near = math.isclose(value, threshold, rel_tol=share, abs_tol=far)
+    error = 1e-5 if value > 1 else 6e-8 * max(single, default=0.0)
+    absolute = min(error, 1e-5 * abs(threshold)) if single else 0.0
+    relative = 1e-6 if single else 1e-12
+    near = math.isclose(value, threshold, rel_tol=relative, abs_tol=absolute)
     return near or sign * value >= sign * threshold
 
 
 def _is_single(value: float, whole: float) -> bool:
-    """Whether a value, or what it lacks to `whole`, is a float32, or `whole` times one."""
+    """Whether value / whole or 1 - value / whole is a float32."""
     shares = (value / whole, 1 - value / whole)
     with np.errstate(over="ignore"):
         return any(abs(float(np.float32(share)) - share) < 1e-15 for share in shares)

@@ -8,15 +8,16 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import Checked, check, documented, setting
 
 _NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
-_OWN_RATES = "optimizer=sgd,lars,muon"  # those with learning rates of single weights
+_OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
+_RATED = f"optimizer={','.join(_OWN_RATES)}"
 # Optimizers that use a setting, where not all do: a change of it for another is refused. A row's
 # own value is not, so that `--optimizer` alone can be changed.
 USED_BY = {
-    "momentum": ("sgd", "lars", "muon", "rmsprop"),
+    "momentum": (*_OWN_RATES, "rmsprop"),
     "trust": ("lars",),
     "beta_2": ("adam", "adamw"),
     "epsilon": ("rmsprop", "adam", "adamw", "adamax", "adadelta"),
-    "nesterov": ("sgd", "lars", "muon"),
+    "nesterov": _OWN_RATES,
     "rate_in_velocity": ("sgd", "muon"),
 }
 
@@ -79,16 +80,16 @@ class Optimizer:
         1.0,
         "learning-rate multiplier of BN's shifts (beta), whose weight decay is divided by it",
         above=0,
-        needs=_OWN_RATES,
+        needs=_RATED,
     )
     whitening_bias_epochs: float = setting(
-        0.0, "epochs after which a whitening layer's bias is frozen; 0: never", needs=_OWN_RATES
+        0.0, "epochs after which a whitening layer's bias is frozen; 0: never", needs=_RATED
     )
     whitening_bias_rate: float = setting(
         1.0,
         "learning-rate multiplier of a whitening layer's bias, whose weight decay is divided by it",
         above=0,
-        needs=_OWN_RATES,
+        needs=_RATED,
     )
     whitening_bias_falls: bool = setting(
         False,

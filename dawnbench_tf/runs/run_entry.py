@@ -25,7 +25,7 @@ from dawnbench_tf.submission.entry import Entry, check, write_entry
 from dawnbench_tf.tasks import Task
 from dawnbench_tf.terminal import dollars
 
-# Keys of misc that a run which had ended keeps.
+# Keys of misc that keep their values when the entry of a finished run is written again.
 MEASURED = ("strategy", "dataFormat", "stepsPerExecution", "jitCompile", "classAccuracy")
 
 

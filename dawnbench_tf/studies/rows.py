@@ -55,8 +55,7 @@ BATCH_SIZE = _study(
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
     # A run has one batch size, also of a recipe in which it grows.
-    settings={"scale_learning_rate_from": times(1, "batch_size")}
-    | {"later_batch_sizes": (), "batch_size_epochs": ()},
+    settings={"scale_learning_rate_from": times(1, "batch_size"), "later_batch_sizes": ()},
     factors=(_each("batch_size", [times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
     figure="tradeoff",
 )

@@ -138,7 +138,7 @@ def open_session(
             with folder.restored_if_refused(), refusing():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
-                    if finished and folder.owner:  # nothing is trained with this call's devices
+                    if finished and folder.owner:  # this call's devices train nothing
                         own, data_dir = options.credits, options.data_dir
                         options = replace(folder.owner.options, credits=own, data_dir=data_dir)
                     folder.record(session.data.recipe, to_record(options))
@@ -175,9 +175,8 @@ def _build(
     terminal.status("building the model")
     with clock.part("build"):
         by_xla = options.jit_compile
-        if newest and (
-            by_xla is None or newest.is_last(recipe)
-        ):  # a run goes on as it began, in earlier releases without XLA
+        # A run goes on as it began, in earlier releases without XLA. A finished one stays as it is.
+        if newest and (by_xla is None or newest.is_last(recipe)):
             by_xla = newest.state.get("jitCompile", False) and strategies.is_one_gpu(strategy)
         model = fitting.build(data, options.steps_per_execution, newest is not None, by_xla)
 

@@ -229,7 +229,7 @@ def test_kervresnet_s_parameters_equal_a_count_by_hand():
 
 
 def test_parameters_and_multiply_adds_equal_published_counts():
-    """As published by torchvision and timm."""
+    """torchvision and timm publish these numbers."""
     for name, millions, billions in (
         ("resnet18_v1", 11.69, 1.81),
         ("resnet34_v1", 21.80, 3.66),

@@ -33,7 +33,7 @@ ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 
 
 class Annotated(NamedTuple):
-    """The tokens of a text with their annotations; `encode` makes lemmas and tags if these lack."""
+    """The tokens of a text with their annotations; without lemmas and tags `encode` adds them."""
 
     tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
