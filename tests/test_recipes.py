@@ -43,6 +43,7 @@ PROXY = {"proxy": "resnet8_v1_pad"}
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should increase"),
         ({"schedule_epochs": (1,)}, "--schedule=linear: takes a factor for each of schedule_epo"),
         ({"standardize": "channel"}, "--standardize=channel: requires three numbers in"),
+        ({"task": "qa_mini"}, "--task=qa_mini: has questions; digits/resnet8 trains on images"),
         ({"lookahead": True}, "--lookahead=true: requires --average"),
         ({"average_every": 5}, "--average_every=5: requires --average"),
         ({"test_views": "two"}, "--test_views=two: should be one of image, mirror, mirror_and"),

@@ -392,9 +392,13 @@ class Recipe:
         """Returns data settings of the class that a task takes, with the values that apply."""
         if task is None:
             return self.data
-        if (task.inputs == "questions") != isinstance(self.data, Questions):
-            return Questions() if task.inputs == "questions" else Images()
-        if not self.task or isinstance(self.data, Questions) or task.jpegs == self.jpegs:
+        own, asks = isinstance(self.data, Questions), task.inputs == QUESTIONS
+        if own != asks and self.task:
+            expected = f"has {task.inputs}; {self.name} trains on {self.whole_task.inputs}"
+            refuse("task", task.name, f"{expected}; `dawnbench recipes` lists others")
+        if own != asks:
+            return Questions() if asks else Images()
+        if own or not self.task or task.jpegs == self.jpegs:
             return self.data
         # Sizes of images fit the old task only.
         dropped = ("image_sizes", "image_size_epochs", *ONLY_FOR)
