@@ -230,7 +230,8 @@ def infer(options: Options, data: Any = None) -> Entry:
 
     # The report.
     interval = latencies.interval() * 1e3  # infinite for one call
-    own_interval = f" (± {interval:.2g}, 95 %)" if math.isfinite(interval) else ""
+    both = ", of machine and examples" * (len(latencies.seconds) == 1)
+    own_interval = f" (± {interval:.2g}, 95 %{both})" if math.isfinite(interval) else ""
     percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
     lines = [
         f"{name}, {precision}, on the {runtime.device}, {counted(options.threads, 'thread')}: "

@@ -18,6 +18,7 @@ __all__ = [
     "Comparison",
     "compare",
     "median_interval",
+    "bootstrap_interval",
     "kaplan_meier",
     "mean_interval",
     "wilson",
@@ -50,6 +51,11 @@ class Times:
             raise ValueError(f"`seconds` and `censored` {text}. Received: {self}")
         object.__setattr__(self, "seconds", seconds)
         object.__setattr__(self, "censored", censored)
+
+    @property
+    def finished(self) -> int:
+        """Number of runs that ended without a crash, at their goal or not."""
+        return len(self.seconds) - int(self.censored.sum())
 
     @property
     def reached(self) -> np.ndarray:
@@ -89,16 +95,6 @@ def mean_interval(values: Sequence[float] | np.ndarray) -> Interval | None:
     return mean - half, mean + half
 
 
-def _percentile_interval(estimates: np.ndarray) -> Interval | None:
-    # scipy.stats.bootstrap interpolates between resamples, which is nan beside an infinite one.
-    estimates = estimates[~np.isnan(estimates)]
-    if not len(estimates):
-        return None
-    tail = (1 - LEVEL) / 2
-    low, high = np.percentile(estimates, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
-    return float(low), float(high)
-
-
 def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimates the share of runs that have reached their goal by a time (Kaplan & Meier 1958).
 
@@ -132,28 +128,34 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def middle(times: Times) -> Interval:
     """Returns the times of the two middle runs, equal for an odd number; inf where they miss.
 
-    A time is nan if no run missed, but crashes leave it unknown.
+    A time is nan where crashed runs leave it unknown: half or more of all crashed, or so many that
+    it depends on them whether the time is finite.
 
     >>> middle(Times([4.0, 1.0, np.inf, 2.0], [False] * 4))
     (2.0, 4.0)
     >>> middle(Times([4.0, 5.0, 7.0, 7.0, 7.0], [False, False, True, True, True]))
     (nan, nan)
     """
-    first, second = map(float, _middles(times.seconds, times.censored))
-    never = math.inf if np.isinf(times.seconds).any() else math.nan
-    return first if math.isfinite(first) else never, second if math.isfinite(second) else never
+    runs, misses = len(times.seconds), int(np.isinf(times.seconds).sum())
+    seconds = _passing(times.seconds, times.censored, _MIDDLE)
+    seconds[np.isinf(seconds) | (2 * times.finished <= runs)] = math.nan
+    seconds[np.array([(runs - 1) // 2, runs // 2]) >= runs - misses] = math.inf
+    return float(seconds[0]), float(seconds[1])
 
 
-def _middles(seconds: np.ndarray, censored: np.ndarray) -> np.ndarray:
-    """Returns the two middle times (2, ...) of samples (..., runs)."""
-    # They are the first times at which the Kaplan-Meier estimate of the share that has not reached
-    # the goal is at most a half, and below it. Of equal times those that reach it come first.
+_MIDDLE = (0.5, 0.5 - 2e-12)  # shares that have not reached the goal: at most a half, and below it
+
+
+def _passing(seconds: np.ndarray, censored: np.ndarray, shares_left: Sequence[float]) -> np.ndarray:
+    """Returns the first times at which at most a share has not reached its goal, else inf."""
+    # Of samples (..., runs) for each share, (shares, ...), by the Kaplan-Meier estimate. Of equal
+    # times those that reach the goal come first.
     order = np.lexsort((censored, seconds))
     seconds, censored = (np.take_along_axis(each, order, -1) for each in (seconds, censored))
     left = np.arange(seconds.shape[-1], 0, -1)
     shares = np.cumprod(1 - (~censored & np.isfinite(seconds)) / left, axis=-1)
     seconds = np.concatenate([seconds, np.full((*seconds.shape[:-1], 1), np.inf)], -1)
-    steps = [(shares >= half).sum(-1, keepdims=True) for half in (0.5 + 1e-12, 0.5 - 1e-12)]
+    steps = [(shares > share + 1e-12).sum(-1, keepdims=True) for share in shares_left]
     return np.stack([np.take_along_axis(seconds, step, -1)[..., 0] for step in steps])
 
 
@@ -162,24 +164,47 @@ def median(times: Times) -> float:
     return sum(middle(times)) / 2
 
 
-def median_interval(
-    *samples: Times, statistic: Callable[..., np.ndarray] = lambda medians: medians
-) -> Interval | None:
-    """Returns the percentile bootstrap interval of a median; None for fewer than 5 runs.
+def median_interval(times: Times) -> Interval | None:
+    """Returns the interval of a median by order statistics; None if fewer than 5 runs finished.
+
+    Its ends are the times of the runs between whose ranks the median lies with 95 % by the binomial
+    distribution; of 5 runs they are the first and the last, with 94 %.
+
+    >>> median_interval(Times([3.0, 1.0, 2.0, 5.0, np.inf, 4.0], [False] * 6))
+    (1.0, inf)
+    """
+    runs = times.finished
+    if runs < ENOUGH:
+        return None
+    rank = max(1, int(stats.binom.ppf((1 - LEVEL) / 2, runs, 0.5)))
+    shares_left = (1 - rank / runs, (rank - 1) / runs)
+    low, high = _passing(times.seconds, times.censored, shares_left)
+    return float(low), float(high)
+
+
+def bootstrap_interval(statistic: Callable[..., np.ndarray], *samples: Times) -> Interval | None:
+    """Returns the percentile interval of a statistic of medians; None if it is never defined.
 
     Args:
-      *samples: times of one setting, or of several.
       statistic: function of an array (resamples,) of medians for each sample, e.g. their quotient.
+      *samples: times of one setting each; None is returned if fewer than 5 runs of one finished.
     """
-    if min(len(times.seconds) for times in samples) < ENOUGH:
+    if min(times.finished for times in samples) < ENOUGH:
         return None
     generator = np.random.default_rng(0)
     resampled = []
     for times in samples:
         drawn = generator.integers(0, len(times.seconds), (RESAMPLES, len(times.seconds)))
-        resampled.append(_middles(times.seconds[drawn], times.censored[drawn]).mean(0))
+        resampled.append(_passing(times.seconds[drawn], times.censored[drawn], _MIDDLE).mean(0))
     with np.errstate(all="ignore"):  # inf / inf is nan, and left out
-        return _percentile_interval(statistic(*resampled))
+        estimates = statistic(*resampled)
+    estimates = estimates[~np.isnan(estimates)]
+    if not len(estimates):
+        return None
+    # scipy.stats.bootstrap interpolates between resamples, which is nan beside an infinite one.
+    tails = [100 * (1 - LEVEL) / 2, 100 * (1 + LEVEL) / 2]
+    low, high = np.percentile(estimates, tails, method="inverted_cdf")
+    return float(low), float(high)
 
 
 class Comparison(NamedTuple):
@@ -206,20 +231,18 @@ UNKNOWN = Comparison(None, None, None, None, None)
 def compare(ours: Times, theirs: Times) -> Comparison:
     """Compares two samples of times; crashed runs are censored in every statistic.
 
-    Returns UNKNOWN if all runs of a side crashed; of fewer than 5 runs the speed-up alone.
+    Where fewer than 5 runs of a side finished it returns the speed-up alone.
 
     Args:
       ours: the times of the setting of interest.
       theirs: the times of the setting that it is compared with.
     """
-    if ours.censored.all() or theirs.censored.all():
-        return UNKNOWN
     with np.errstate(all="ignore"):
         quotient = float(np.float64(median(theirs)) / median(ours))
     speed_up = quotient if 0 < quotient < math.inf else None  # nan fails both
-    if min(len(ours.seconds), len(theirs.seconds)) < ENOUGH:
+    if min(ours.finished, theirs.finished) < ENOUGH:
         return UNKNOWN._replace(speed_up=speed_up)
-    interval = median_interval(theirs, ours, statistic=np.divide) if speed_up else None
+    interval = bootstrap_interval(np.divide, theirs, ours) if speed_up else None
     faster = probability_faster(ours, theirs)
     return Comparison(speed_up, interval, faster, p_value(ours, theirs), trials_needed(faster))
 

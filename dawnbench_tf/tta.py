@@ -71,7 +71,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     Args:
       threshold: value of the metric at which training stops, in the metric's unit; reached when
         the metric is at least the threshold, or at most with mode="min", but for rounding: Keras's
-        metrics are float32, in which 94 of 100 is less than 0.94.
+        metrics are float32, in which 94 of 100 is less than 0.94. An error below 0.25 % is rounded
+        by more, and may be missed.
       metric: name of the metric, in what `evaluate` returns or in Keras's logs; a single number,
         not one a class.
       evaluate: function `() -> {name: value}` with single numbers, called while the clock stops.
@@ -498,7 +499,7 @@ class Versus(NamedTuple):
       names: of the two kinds.
       seconds: seconds on the clock to the threshold of each fit, inf for a miss; of both kinds.
       medians: median seconds of each kind; inf if no more than half of its fits reach it.
-      intervals: 95 % intervals of the medians, by bootstrap; None with fewer than 5 fits.
+      intervals: 95 % intervals of the medians, by order statistics; None with fewer than 5 fits.
       speed_up: the second's median over the first's; None if one of them is infinite.
       speed_up_interval: its 95 % interval, by bootstrap; None without it, or with under 5 fits.
       faster: probability that a fit of the first kind takes less time than one of the second; None

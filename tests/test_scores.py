@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import top_k_accuracy_score
 
-from dawnbench_tf.data.images.scores import SCORES, top_accuracies
+from dawnbench_tf.data.images.scores import SCORES, class_accuracies, top_accuracies
 from dawnbench_tf.data.questions.spans import Answers, score, seed_f1
 
 
@@ -28,6 +28,7 @@ def test_top5_equals_a_stable_sort(ties):
 def test_what_is_no_number_or_no_class_counts_as_wrong():
     outputs = np.array([[np.nan, 1.0], [0.0, np.nan], [0.0, 1.0], [0.0, 1.0]])
     assert top_accuracies(outputs, np.array([1, 0, 1, -1])) == {"top1Accuracy": 25.0}
+    assert class_accuracies(outputs[:3], np.array([0, 1, 1]), "ab") == {"a": 0.0, "b": 50.0}
 
 
 @pytest.mark.parametrize("count", [0, 9, 11])

@@ -56,7 +56,8 @@ class Latencies(NamedTuple):
 
         Consecutive calls are correlated (caches, clock rates, other programs), so the means of
         consecutive blocks are treated as independent, instead of the calls. Each example's mean is
-        subtracted first: the interval tells the noise of the machine, not how examples differ.
+        subtracted first: the interval tells the noise of the machine, not how examples differ. Of
+        one pass it tells both.
         """
         passes, examples = self.seconds.shape
         own = self.seconds.mean(0) if passes > 1 else self.mean  # mean of each example
@@ -82,8 +83,8 @@ class Latencies(NamedTuple):
 
     @property
     def noisy(self) -> bool:
-        """Whether the machine was too busy for a reliable mean."""
-        return self.interval() > NOISY * self.mean
+        """Whether the machine was too busy for a reliable mean; False of one pass: not known."""
+        return len(self.seconds) > 1 and self.interval() > NOISY * self.mean
 
 
 def measure(

@@ -181,7 +181,7 @@ def _draw_factors(figure: Figure, results: Results) -> None:
         rows = results.by_threshold[threshold]
         rows_by_labels = {s.labels: row for s, row in zip(results.settings, rows, strict=True)}
         chosen = [rows_by_labels[n] for n in _cumulative(results.study) if n in rows_by_labels]
-        title = f"each factor added: time to {results.metric} {threshold:g}"
+        title = "each factor added: " * bool(chosen) + f"time to {results.metric} {threshold:g}"
         _draw_bars(axes, chosen or rows, results, title=title)
     axes = panels[-1]
     ends = [np.median([o.seconds for o in setting.outcomes]) for setting in results.settings]
@@ -193,14 +193,17 @@ def _draw_factors(figure: Figure, results: Results) -> None:
             axes.scatter(end / scale, np.median(best), s=46, label=setting.name, **style)
     labels = {"xlabel": f"{unit} trained", "ylabel": "best score, median"}
     _label_axes(axes, title="all combinations", **labels)
-    axes.legend(fontsize=7)
+    if axes.collections:
+        axes.legend(fontsize=7)
 
 
 def _cumulative(study: Study) -> Iterator[tuple[str, ...]]:
     """Yields the labels of the baseline, of the first factor alone, of the first two, and so on."""
     levels = [factor.levels for factor in study.factors]
+    if any(len(pair) != 2 for pair in levels):
+        return  # no factor is just added
     for count in range(len(levels) + 1):
-        yield tuple(pair[min(i < count, len(pair) - 1)].label for i, pair in enumerate(levels))
+        yield tuple(pair[i < count].label for i, pair in enumerate(levels))
 
 
 def _draw_latency(figure: Figure, results: Results) -> None:
@@ -236,7 +239,7 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     efficiency.set_xticks(positions, [row.setting for row in rows])
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")
-    _label_axes(efficiency, xlabel="devices", title="efficiency, same global batch")
+    _label_axes(efficiency, xlabel="devices", title="scaling efficiency")
 
 
 def _draw_distribution(figure: Figure, results: Results) -> None:

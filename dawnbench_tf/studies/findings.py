@@ -56,7 +56,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         return [f"{text}{', or too many crashed' * crashed}."]
     if len(rows) == 1:
         return []
-    ranked = [row for row in rows if row.runs >= time_statistics.ENOUGH]
+    ranked = [row for row in rows if row.finished >= time_statistics.ENOUGH]
     finite = [row for row in ranked if math.isfinite(row.median_seconds)]
     best = min(finite, key=lambda row: row.median_seconds, default=rows[0])
     if len(ranked) < 2 or ranked[0] is not rows[0] or not finite:
@@ -87,7 +87,9 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     return lines + too_few
 
 
-TOO_FEW = f"Too few runs to rank: {time_statistics.ENOUGH} of each setting are the least"
+TOO_FEW = (
+    f"Too few runs to rank: {time_statistics.ENOUGH} of each setting are the least, without crashes"
+)
 
 
 def format_range(row: Summary) -> str:
@@ -172,7 +174,7 @@ def _describe_spread(results: Results) -> list[str]:
     lines = [f"{text}."]
     if row.mean_seconds is None:
         return lines
-    if row.runs < time_statistics.ENOUGH:
+    if row.finished < time_statistics.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
     median = format_median(row.middle_seconds) + format_interval(row.median_interval, in_units)
     mean = in_units(row.mean_seconds) + format_interval(row.mean_interval, in_units)
@@ -190,7 +192,7 @@ def _describe_spread(results: Results) -> list[str]:
 
 
 def _describe_tradeoff(results: Results) -> list[str]:
-    rows = [row for row in results.highest if row.runs >= time_statistics.ENOUGH]
+    rows = [row for row in results.highest if row.finished >= time_statistics.ENOUGH]
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
     if len(rows) < 2 or not finite or not fast:

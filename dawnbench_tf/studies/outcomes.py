@@ -103,7 +103,7 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
         return None
     metric = recipe.task_row.metric
     best = max(row[metric] for row in run.rows)
-    reason = f"best {metric} {best:g} of {recipe.goal:g}"
+    reason = f"best {metric} {best:.10g} of {recipe.goal:.10g}"
     return read_ended(planned, folder, MISSED, reason, wall_seconds, run)
 
 

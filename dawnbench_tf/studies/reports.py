@@ -242,13 +242,11 @@ def _compare_setting(
         for name, times in zip(names, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {times_text}."
-    if min(len(first.seconds), len(second.seconds)) < time_statistics.ENOUGH:
+    if min(first.finished, second.finished) < time_statistics.ENOUGH:
         return f"{text} {findings.TOO_FEW}."
     versus = time_statistics.compare(second, first)
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{findings.format_interval(versus.speed_up_interval)}."
-    if versus.faster is None:
-        return f"{text} All runs of one side crashed, so its time is unknown."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
     return f"{text}, {findings.certainty(versus)}."

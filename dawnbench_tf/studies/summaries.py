@@ -116,7 +116,6 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     for setting in settings:
         times, runs = setting.times(threshold), len(setting.outcomes)
         reached, middle = times.reached, time_statistics.middle(times)
-        finished = runs - int(times.censored.sum())
         best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
         prices = (outcome.facts.get("costPerHour") for outcome in setting.outcomes)
         price = next(filter(None, prices), None)
@@ -127,8 +126,8 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             threshold=threshold,
             runs=runs,
             reached=len(reached),
-            finished=finished,  # runs that reached it, or ended without a crash or a lower goal
-            share=time_statistics.wilson(len(reached), finished) if finished else None,  # of those
+            finished=(ended := times.finished),  # reached it, or no crash and no lower goal
+            share=time_statistics.wilson(len(reached), ended) if ended else None,  # of those
             ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
             range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
             middle_seconds=middle,  # the two middle times; inf: missed, nan: crashes hide them
@@ -161,7 +160,7 @@ def composition(
     # Returns name of the setting -> speed-up of each factor alone over the baseline; the speed-up
     # of all, 0 if together they do not reach the threshold; the interval of its share of the
     # product. None unless the study has two factors or more of two levels each, the baseline
-    # reaches the threshold, and crashes leave no median unknown.
+    # reaches the threshold, and crashes leave no median unknown (nan).
     if len(study.factors) < 2 or any(len(factor.levels) != 2 for factor in study.factors):
         return None
     by_labels = {setting.labels: setting for setting in settings}
@@ -174,7 +173,7 @@ def composition(
     times = {labels: by_labels[labels].times(threshold) for labels in (on, *alone, off)}
     medians = {labels: time_statistics.median(sample) for labels, sample in times.items()}
     base = medians[off]
-    if not math.isfinite(base) or any(map(math.isnan, medians.values())):
+    if not math.isfinite(base) or not all(seconds > 0 for seconds in medians.values()):
         return None
     single = {by_labels[labels].name: base / medians[labels] for labels in alone}
 
@@ -182,7 +181,7 @@ def composition(
         *parts, first = others
         return first / whole / np.prod([first / part for part in parts], axis=0)
 
-    interval = time_statistics.median_interval(*times.values(), statistic=share)
+    interval = time_statistics.bootstrap_interval(share, *times.values())
     return single, base / medians[on], interval
 
 
@@ -202,7 +201,7 @@ def main_effects(
     for labels, seconds in medians.items():
         for index, label in enumerate(labels):
             base = (*labels[:index], first[index], *labels[index + 1 :])
-            if base != labels and base in medians:
+            if base != labels and base in medians and seconds:
                 pairs.setdefault((index, label), []).append(medians[base] / seconds)
     return {(study.factors[i].name, label): each for (i, label), each in pairs.items()}
 

@@ -109,7 +109,7 @@ def _linear(edges: Sequence[float], factors: Sequence[float], bend: OfStep | Non
         # step, as short epochs can have, the factor jumps to the second's.
         piece = np.searchsorted(starts[1:-1], step, side="right")
         left, right = starts[piece], starts[piece + 1]
-        done = np.clip((step - left) / (right - left), 0.0, 1.0)
+        done = np.clip((step - left) / np.maximum(right - left, 1), 0.0, 1.0)
         start, end = values[piece], values[piece + 1]
         return start + (bend(done) if bend else done) * (end - start)
 

@@ -121,11 +121,11 @@ def test_a_run_that_ended_at_a_lower_threshold_is_censored_at_a_higher_one():
     times = Setting(("a",), [lower]).times(98.0)
     assert times.seconds.tolist() == [10.0] and times.censored.all()
     # The epochs of crashed runs are censored as their times are.
-    runs = setting(("a",), 10.0, 12.0).outcomes
-    runs += [samples.outcome(("a",), n, 7.0, outcomes.CRASHED) for n in (2, 3, 4)]
-    runs[2:] = [run._replace(rows=run.rows[:1]) for run in runs[2:]]
+    runs = setting(("a",), 10.0, 12.0, 12.0).outcomes
+    runs += [samples.outcome(("a",), n, 7.0, outcomes.CRASHED) for n in (3, 4)]
+    runs[3:] = [run._replace(rows=run.rows[:1]) for run in runs[3:]]
     (row,) = summaries.summarize([Setting(("a",), runs)], 98.0)
-    assert (row.median_seconds, row.epochs) == (11.0, 2.0)
+    assert (row.median_seconds, row.epochs) == (12.0, 2.0)
 
 
 def test_a_run_that_reached_the_threshold_and_then_crashed_reached_it():

@@ -44,6 +44,8 @@ def test_cosine_warms_up_and_ends_at_zero():
     assert values == [0.0, 0.5, 1.0, 0.5, 0.0]
     whole_warmup = schedules.factor(recipe.with_values(epochs=2), [5])
     assert whole_warmup(np.array([0, 5, 10])).tolist() == [0.0, 0.5, 1.0]
+    two_on_a_step = Recipe(epochs=3, schedule=Schedule("linear", (1, 1.7, 3), (0, 1, 0)))
+    assert schedules.factor(two_on_a_step, [1])(np.arange(3)).tolist() == [0.0, 1.0, 0.5]
 
 
 def test_quadratic_is_tensorflows_polynomial_of_the_second_power():

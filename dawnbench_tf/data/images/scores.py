@@ -42,7 +42,7 @@ def class_accuracies(
     >>> class_accuracies(np.array([[0.1, 0.9], [0.8, 0.2], [0.2, 0.8]]), np.array([1, 1, 0]), "ab")
     {'a': 0.0, 'b': 50.0}
     """
-    right = outputs.argmax(1) == references
+    right = (outputs.argmax(1) == references) & ~np.isnan(outputs).any(1)
     shares = {names[c]: 100 * float(right[references == c].mean()) for c in np.unique(references)}
     return dict(sorted(shares.items(), key=lambda item: item[1]))
 
