@@ -5,7 +5,6 @@ import fcntl
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from warnings import catch_warnings, filterwarnings
@@ -227,26 +227,27 @@ def cannot_write(path: Path, error: Exception) -> Refusal:
 def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
     """Returns the arrays of an .npz file, by name, from its bytes. Raises ValueError."""
     # Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all
-    # may take: else they take no more memory than the file. Each array's checksum is in it.
-    is_npy = False
-    with suppress(Exception):  # of what is no header of an .npy file
-        _npy_header(io.BytesIO(content))
-        is_npy = True
-    if is_npy:
+    # may take: else they take no more memory than the file. Each array's checksum is in it. NumPy
+    # reads in small parts: a header that claims more than follows it takes no memory.
+    if content.startswith(np.lib.format.MAGIC_PREFIX):
         raise ValueError("it is an .npy file, one array; np.savez writes several by name")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            problem = _npz_problem(archive, len(content), largest)
-        if not problem:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return {
-                    name: arrays[name]
-                    for name in arrays.files
-                    if f"{name}.npy" in arrays.zip.NameToInfo
-                }
+            members = archive.infolist()
+            stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+            total = sum(member.file_size for member in members)
+            if total <= (largest or len(content)) and (largest or stored):
+                names = [name for name in archive.namelist() if name.endswith(".npy")]
+                read = partial(np.lib.format.read_array, allow_pickle=False)
+                return {name[:-4]: read(archive.open(name)) for name in names}  # as np.load does
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged bytes
+        if "allow_pickle" in str(error):
+            raise ValueError("it holds Python objects, not numbers of one type") from None
         raise ValueError(f"it is damaged: {one_line(error, 80)}") from None
-    raise ValueError(problem)
+    if not largest:
+        raise ValueError("its arrays should not be compressed: np.savez writes it")
+    most = f"{largest / 2**30:,.3g}, a third of the free memory"
+    raise ValueError(f"its arrays take {total / 2**30:,.3g} GiB; should be at most {most}")
 
 
 def cache_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -260,35 +261,3 @@ def cache_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     except OSError as error:
         discard(temporary)
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
-
-
-def _npz_problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
-    """Returns why the arrays of an archive of `size` bytes are not read; "" if they are."""
-    members = archive.infolist()
-    stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-    total = sum(member.file_size for member in members)
-    if not largest and (not stored or total > size):
-        return "its arrays should not be compressed: np.savez writes it"
-    if largest and total > largest:
-        most = f"{largest / 2**30:,.3g}, a third of the free memory"
-        return f"its arrays take {total / 2**30:,.3g} GiB; should be at most {most}"
-    for member in members:
-        if not member.filename.endswith(".npy"):
-            continue  # no array
-        with archive.open(member) as file:
-            shape, dtype = _npy_header(file)
-        if dtype.hasobject:
-            return f"its {member.filename} holds Python objects, not numbers of one type"
-        if math.prod(shape) * dtype.itemsize > member.file_size:
-            return f"it is damaged: {member.filename} claims {shape} {dtype}, more than it holds"
-    return ""
-
-
-def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """Returns shape and type of an .npy file, from its header."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0
-    if version != (1, 0):
-        read = np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype

@@ -105,7 +105,7 @@ def test_small_files_that_unpack_to_much_are_refused_before_they_are():
         files.read_npz(content[:directory] + 500 * entry + many)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", saved(a=np.zeros(9))[:-30], b"\x93NUMPYxxxx"])
+@pytest.mark.parametrize("content", [b"", b"PK", saved(a=np.zeros(9))[:-30], b"(dp0\n."])
 def test_damaged_files_are_one_kind_of_error(content):
     with pytest.raises(ValueError, match="it is damaged"):
         files.read_npz(content)
@@ -120,18 +120,21 @@ def test_compressed_arrays_are_read_within_a_bound():
 
 def test_what_is_not_damaged_is_called_by_its_name():
     objects = saved(a=np.array([None, 1]))
-    with pytest.raises(ValueError, match="^its a.npy holds Python objects, not numbers"):
+    with pytest.raises(ValueError, match="^it holds Python objects, not numbers"):
         files.read_npz(objects)
     alone = io.BytesIO()
     np.save(alone, np.zeros(3))
     with pytest.raises(ValueError, match="^it is an .npy file, one array; np.savez"):
         files.read_npz(alone.getvalue())
-    header = alone.getvalue().replace(b"(3,), } ", b"(99,), }")
-    claims = io.BytesIO()
-    with zipfile.ZipFile(claims, "w") as archive:
-        archive.writestr("a.npy", header)
-    with pytest.raises(ValueError, match="a.npy claims .99,. float64, more than it holds"):
-        files.read_npz(claims.getvalue())
+    shapes = [b"(%d,), }" % number for number in (99, 10**9, 10**13)]
+    for shape in (*shapes, b"no array"):
+        header = alone.getvalue().replace(b"(3,), }".ljust(len(shape)), shape)
+        header = header if shape in shapes else shape
+        claims = io.BytesIO()
+        with zipfile.ZipFile(claims, "w") as archive:
+            archive.writestr("a.npy", header)
+        with pytest.raises(ValueError, match="it is damaged: "):
+            files.read_npz(claims.getvalue())
 
 
 def test_a_figure_s_texts_are_written_as_they_are(tmp_path):
