@@ -268,6 +268,7 @@ class RunFolder:
     owner: Owner | None = None  # what run.json said before; None: this process began the run
     descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
     absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
+    clock_before: dict[str, float] | None = None  # stays, if this process could not begin to train
 
     def record(self, recipe: Recipe, options: Mapping[str, Any]) -> None:
         """Writes recipe and options of a run that is built to run.json, if others are there."""
@@ -293,11 +294,12 @@ class RunFolder:
             self.descriptor = None
 
     @contextmanager
-    def restored_if_refused(self) -> Iterator[None]:
-        """If the body raises Refusal and this process began the run, empties the folder again."""
+    def restored_on_error(self, recorded: dict[str, float]) -> Iterator[None]:
+        """If the body raises an error, empties a new run's folder, or keeps a run's clock."""
         try:
             yield
-        except Refusal:
+        except Exception:  # of the user's data too
+            self.clock_before = recorded
             if self.writer and not self.owner:
                 # run.json first: without it `write_clock`, in its thread, writes no new file.
                 for path in (self.path / RECIPE, *self.path.iterdir()):
@@ -349,7 +351,8 @@ class RunFolder:
         # A failed write is ignored: on a full disk the next checkpoint fails too, and reports it.
         if (self.path / RECIPE).exists():  # else the folder was given back
             with suppress(Refusal):
-                files.write_json(self.path / CLOCK, clock.parts())
+                parts = clock.parts() if self.clock_before is None else self.clock_before
+                files.write_json(self.path / CLOCK, parts)
 
 
 def claim(

@@ -41,18 +41,31 @@ def test_what_is_refused_before_training_leaves_no_trace_but_an_earlier_speed_te
     (tmp_path / "timed/trial.json").write_text("{}")
     for name in ("deep/run", "empty", "timed"):
         claim = run_folder.claim(tmp_path / name, RECIPE)
-        with pytest.raises(Refusal), claim.restored_if_refused():
-            raise Refusal("no data")
+        error = Refusal if name != "empty" else OSError  # of the user's own data
+        with pytest.raises(error), claim.restored_on_error({}):
+            raise error("no data")
     assert {path.name for path in tmp_path.rglob("*")} == {"empty", "timed", "trial.json"}
 
 
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     claim = run_folder.claim(tmp_path, RECIPE)
     beat = partial(run_folder.RunFolder(tmp_path, RECIPE).write_clock, Clock())
-    with pytest.raises(Refusal), beating(beat), claim.restored_if_refused():
+    with pytest.raises(Refusal), beating(beat), claim.restored_on_error({}):
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_start_that_is_refused_takes_no_time_of_a_run(tmp_path):
+    run_folder.claim(tmp_path, RECIPE).release()
+    recorded, clock = {"load": 1.0, "train": 5.0}, Clock()
+    clock.carry_on({"load": 3.0, "train": 5.0})
+    claim = run_folder.claim(tmp_path, RECIPE)
+    with pytest.raises(Refusal), beating(partial(claim.write_clock, clock)):
+        with claim.restored_on_error(recorded):
+            assert run_folder.read_clock(tmp_path / "clock.json")["load"] == 3  # a kill keeps it
+            raise Refusal("other data")
+    assert run_folder.read_clock(tmp_path / "clock.json") == recorded
 
 
 def test_a_folder_whose_path_is_not_utf_8_is_refused_and_not_made(tmp_path):

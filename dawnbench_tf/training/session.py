@@ -114,8 +114,7 @@ def open_session(
 ) -> Iterator[Session]:
     """Claims a folder and builds a run in it, or restores the run that the folder holds."""
     # clock.json is written every second of the body. The caller releases the folder, unless the
-    # body raises. Arguments are as in `train`. If building fails, a new folder is restored as it
-    # was.
+    # body raises. Arguments are as in `train`. If building fails, the folder is restored as it was.
     with clock.part("build"):
         strategy = strategies.build(options, clock)  # before any other use of a device
     chief = strategies.is_chief(strategy)
@@ -135,7 +134,7 @@ def open_session(
         # `beating` writes the clock once more at the end, however the body ends.
         refusing = partial(fitting.refusing, recipe, strategy, output)
         with beating(*beats), refusing(), fitting.freeing_graphs():
-            with folder.restored_if_refused(), refusing():
+            with folder.restored_on_error(recorded), refusing():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
                     if finished and folder.owner:  # this call's devices train nothing
