@@ -353,6 +353,8 @@ class RunFolder:
             with suppress(Refusal):
                 parts = clock.parts() if self.clock_before is None else self.clock_before
                 files.write_json(self.path / CLOCK, parts)
+                if not parts:  # it had none yet
+                    files.discard(self.path / CLOCK)
 
 
 def claim(

@@ -5,7 +5,7 @@ choose the implementation from the recipe's task.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -226,6 +226,13 @@ class Data(Protocol):
 
         With `trains` the run goes on, which needs the same training examples too.
         """
+
+    def _compare(self, folder: Path, saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+        """Raises Refusal for the first of its `own` names and checksums that is not as `saved`."""
+        if different := [key for key in own if saved.get(key) != own[key]]:
+            name = "data" if self.origin.source == GIVEN else "--data_dir"
+            text = f"holds other {different[0]} than {folder} was trained on"
+            raise Refusal(f"{name}: {text}; restore them, or train in a new folder")
 
     def save_answers(self, answers: Any, folder: Path) -> None:
         """Writes `answers` to `folder` in the task's published format, if it has one."""

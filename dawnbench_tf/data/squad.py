@@ -29,7 +29,7 @@ from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions, Recipe
-from dawnbench_tf.refusals import Refusal, refuse, refusing
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
 # SHA-256, as published by TensorFlow Datasets.
@@ -135,6 +135,11 @@ def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> 
         if cache:
             _write_cache(cache, tokenized)
     train_split, test_split, words, vectors = tokenized
+    for corpus, split in ((train, train_split), (test, test_split)):
+        empty = np.flatnonzero(split.contexts.lengths()[split.context_of_question] == 0)
+        if len(empty):
+            name = one_line(ascii(corpus.questions[empty[0]].id), 60)
+            raise Refusal(f"question {name}: its passage has no word; should be text")
     _report(train_split, test_split)
     vocab = pieces or encoding.build_vocabulary(
         train_split, words, vectors, form, MIN_COUNTS if source else (0, 0)
@@ -166,7 +171,7 @@ def _report(train: EncodedSplit, test: EncodedSplit) -> None:
             terminal.say(
                 f"squad {name}: {counts.sum():,} answers; {counts[encoding.CUT]:,} end inside a "
                 f"word, {counts[encoding.MOVED]:,} were moved to where their text is, "
-                f"{counts[encoding.NOWHERE]:,} are nowhere in the passage (not trained on)"
+                f"{counts[encoding.NOWHERE]:,} are empty or nowhere in the passage (not trained on)"
             )
 
 

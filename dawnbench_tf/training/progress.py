@@ -22,11 +22,12 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     every, used = task.train_examples - recipe.held_out, data.examples_per_epoch
     examples = f"{every:,}" if used == every else f"{used:,} of {every:,}"
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
+    trained = "trained " * bool(recipe.network.frozen_parts)
     replicas = model.distribute_strategy.num_replicas_in_sync
     steps = data.epoch_steps
     sizes = [f"{steps[part.start]:,} steps of {part.batch_size}" for part in recipe.phases()]
     return (
-        f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
+        f"{recipe.name}: {recipe.model}, {parameters:,} {trained}parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "
         f"of {', then '.join(size for size, _ in groupby(sizes))}; seed {recipe.seed}\n"
         f"data: {examples} examples to train on, {task.test_examples:,} to test; "

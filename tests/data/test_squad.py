@@ -80,7 +80,7 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
     assert list(data.train.alignments) == [encoding.MOVED, encoding.CUT, *[encoding.NOWHERE] * 2]
     said = capsys.readouterr().err
     assert "squad train: 4 answers; 1 end inside a word, 1 were moved" in said
-    assert "2 are nowhere in the passage (not trained on)" in said
+    assert "2 are empty or nowhere in the passage (not trained on)" in said
     assert data.train.spans.values[2:].tolist() == [[-1, -1]] * 2
     assert len(data.train.context_of_question) == 4
 

@@ -190,17 +190,14 @@ class ImageData(Data):
         # Image models need no file besides recipe and weights; these are for `check_saved`.
         if self.recipe.whole_task.is_own:
             files.write_json(folder / CLASSES, self._names())
-            names = "".join(f"{shown(name)}\n" for name in self.splits.test.names)
-            files.write_whole(folder / TEST_IMAGES, names)
+            if names := "".join(f"{shown(name)}\n" for name in self.splits.test.names):
+                files.write_whole(folder / TEST_IMAGES, names)
 
     def check_saved(self, folder: Path, trains: bool = False) -> None:
         if self.recipe.whole_task.is_own and not self.recipe.synthetic:
             saved, names = files.read_json(folder / CLASSES), self._names(trains)
             saved.setdefault(_TRAINED, names.get(_TRAINED))  # releases to 0.2 wrote none
-            different = [key for key in names if saved.get(key) != names[key]]
-            if different:
-                text = f"holds other {different[0]} than {folder} was trained on"
-                raise Refusal(f"--data_dir: {text}; restore them, or train in a new folder")
+            self._compare(folder, saved, names)
 
     def _names(self, trains: bool = True) -> dict[str, Any]:
         """Returns the names of the classes, and checksums of the test and the training images."""

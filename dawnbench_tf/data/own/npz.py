@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from dawnbench_tf import files, machine
+from dawnbench_tf import files, machine, terminal
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 
 _NAMES = ("x_train", "y_train", "x_test", "y_test")
 
@@ -30,5 +30,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         has = ", ".join(sorted(content)) or "nothing"
         text = "x_train, y_train, x_test, y_test; or x, y, and --validation_share"
         raise Refusal(f"{path}: lacks {', '.join(missing)}; has {has}; should have {text}")
+    if unread := sorted(content.keys() - names):
+        terminal.say(f"{path}: not read: {shown(', '.join(unread))}")
     splits = arrays.from_arrays([content[name] for name in names], recipe, str(path))
     return splits._replace(origin=Origin(path.name))

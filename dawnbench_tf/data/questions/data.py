@@ -6,6 +6,7 @@ epoch e has the same questions under every strategy, and after every restart. A 
 inputs that its family reads; `models.texts` has their names and shapes.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,7 @@ from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 
+CHECKSUMS = "questions.json"
 SAMPLE = 40  # test questions that runtimes are compared on
 MOST_QUESTIONS_PER_REPLICA = 64  # largest test batch of a replica
 # Limit of questions x longest context in a global test batch of more questions than replicas.
@@ -208,10 +210,24 @@ class QuestionData(Data):
 
     def save(self, folder: Path) -> None:
         vocabulary.save(self.splits.vocabulary, folder)
+        files.write_json(folder / CHECKSUMS, self._checksums())
 
     def check_saved(self, folder: Path, trains: bool = False) -> None:
-        if vocabulary.load(folder) != self.splits.vocabulary:
-            raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
+        saved: dict[str, Any] = {"words": vocabulary.load(folder)}
+        own: dict[str, Any] = {"words": self.splits.vocabulary}
+        if (folder / CHECKSUMS).exists():  # releases to 0.2 wrote none
+            saved |= files.read_json(folder / CHECKSUMS)
+            own |= self._checksums(trains)
+        self._compare(folder, saved, own)
+
+    def _checksums(self, trains: bool = True) -> dict[str, str]:
+        split = self.splits.train
+        arrays = (split.contexts.values, split.questions.values, split.spans.values)
+        contents = {"test questions": json.dumps(self.splits.test_corpus).encode()}
+        if trains:  # with the ids of their tokens
+            trained = (*arrays, split.context_of_question)
+            contents["training questions"] = b"".join(array.tobytes() for array in trained)
+        return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
 
     def save_answers(self, answers: Answers, folder: Path) -> None:
         text = json.dumps(predictions(answers, self.splits)) + "\n"
@@ -311,7 +327,8 @@ def complete(recipe: Recipe, encoded: Encoded) -> tuple[Recipe, Encoded]:
         count = len(split.context_of_question)
         if questions and count != questions:
             text = f"should hold {questions} questions, found {count}"
-            raise Refusal(f"{task.name} {name}: {text}; --task=squad_json takes a part of a set")
+            hint = "the recipe with task=recipe.whole_task.without_counts() takes any number"
+            raise Refusal(f"{task.name} {name}: {text}; {hint}")
     return recipe, encoded
 
 

@@ -156,7 +156,9 @@ def encode_question(
 
 def _lower_ids(words: Iterable[str]) -> np.ndarray:
     """Returns an id for each word, equal for words that differ only in case; int32 (words,)."""
-    return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
+    # An array of texts would take the longest one's memory for each.
+    lower = np.array([word.lower() for word in words], object)
+    return np.unique(lower, return_inverse=True)[1].astype(np.int32)
 
 
 def _align(

@@ -98,11 +98,14 @@ def npz_recipe(path, **changes):
     return recipes.get("own/images", task=task, batch_size=4, threshold=90.0, **changes)
 
 
-def test_an_npz_file_is_read(tmp_path):
+def test_an_npz_file_is_read(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(terminal, "say", said.append)
     path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts()
-    np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+    np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test, x_val=x, b=1)
     recipe, splits = own.loaded(npz_recipe(path), str(path))
     assert recipe.name == "colours/resnet8_v1_pad" and str(splits.origin) == "colours.npz"
+    assert said == [f"{path}: not read: b, x_val"]
     assert np.array_equal(splits.train.images(), x)
     assert np.array_equal(splits.test.images(), x_test)
 
@@ -128,14 +131,14 @@ def test_other_pixels_than_the_run_had_are_refused(tmp_path):
     dataset.open(RECIPE, examples=parts()).save(tmp_path)
     dataset.open(RECIPE, examples=parts()).check_saved(tmp_path)
     other = dataset.open(RECIPE, examples=(*parts()[:2], *own.images(2, seed=9)))
-    with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
+    with pytest.raises(Refusal, match="^data: holds other test images than"):
         other.check_saved(tmp_path)
     x, y, *test = parts()
     other = dataset.open(RECIPE, examples=((255 - x, y), tuple(test)))  # Keras's pairs
     other.check_saved(tmp_path)  # for inference
     turned = dataset.open(RECIPE, examples=(x[::-1], y[::-1], *test))
     turned.check_saved(tmp_path, trains=True)  # as a data set that shuffles
-    with pytest.raises(Refusal, match="--data_dir: holds other training images than"):
+    with pytest.raises(Refusal, match="^data: holds other training images than"):
         other.check_saved(tmp_path, trains=True)
 
 

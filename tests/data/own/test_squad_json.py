@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data import dataset, qa_mini
+from dawnbench_tf.data import dataset, qa_mini, squad
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
 from tests.data.own.conftest import loaded
@@ -66,6 +66,40 @@ def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
     assert completed.whole_task.train_examples == encoded.whole == 60
     whole = dataset.open(recipe(), path).splits
     assert len(encoded.vocabulary.trained) < len(whole.vocabulary.trained)
+
+
+def test_other_answers_than_the_run_had_are_refused(tmp_path):
+    path = write(tmp_path / "d", train=5, dev=2)
+    (run := tmp_path / "run").mkdir()
+    dataset.open(recipe(), path).save(run)
+    dataset.open(recipe(), path).check_saved(run, trains=True)
+    for file, name in (("train", "training"), ("dev", "test")):
+        content = json.loads((whole := tmp_path / f"d/{file}.json").read_text())
+        first, second, *_ = content["data"][0]["paragraphs"][0]["qas"]
+        first["answers"] = second["answers"]
+        whole.write_text(json.dumps(content))
+        other = dataset.open(recipe(), path)
+        with pytest.raises(Refusal, match=f"^--data_dir: holds other {name} questions than"):
+            other.check_saved(run, trains=True)
+        if file == "train":
+            other.check_saved(run)  # for inference
+            write(tmp_path / "d", train=5)
+    (run / "questions.json").unlink()  # earlier releases wrote none
+    other.check_saved(run, trains=True)
+
+
+def test_a_passage_without_a_word_is_named(tmp_path):
+    write(tmp_path / "d", train=5, dev=1)
+    content = json.loads((file := tmp_path / "d/dev.json").read_text())
+    answers = [{"text": "\u200b", "answer_start": 0}]
+    question = {"id": "odd", "question": "Who?", "answers": answers}
+    content["data"][0]["paragraphs"].append({"context": "\u200b", "qas": [question]})
+    file.write_text(json.dumps(content))
+    pieces = "[PAD] [UNK] [CLS] [SEP] who ?".replace(" ", "\n")
+    corpora = [squad.read(tmp_path / f"d/{name}.json") for name in ("train", "dev")]
+    (tmp_path / "vocab.txt").write_text(pieces.replace("[UNK]", "unused\n[UNK]"))
+    with pytest.raises(Refusal, match="^question 'odd': its passage has no word; should be text"):
+        squad.encode(recipes.get("squad/bert_tiny"), *corpora, tmp_path / "vocab.txt")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def pickled_shape(dimensions):
     ("content", "words"),
     [
         (zipped(b"", zipfile.ZIP_DEFLATED, byteorder=bytes(2**20)), "should not be compressed"),
+        (zipped(b"").replace(b"data.pkl", b"config.j"), "a zip file, but none of PyTorch"),
         (with_shape(4_000, 300), "its tensor 0 has impossible dimensions"),
         (pickled_shape(40_000), "its tensor .* exceeds its storage"),
         (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
