@@ -255,7 +255,12 @@ def main(options: Options, arguments: list[str]) -> None:
     if options.json:
         print(json.dumps(_json_values(ranking), indent=1))
     elif options.csv:
-        _write_csv(ranking)
+        writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "title", "reasons"])
+        writer.writeheader()
+        for table in _json_values(ranking):
+            for row in table["rows"]:
+                cells = {**table, **row, "reasons": "; ".join(row.get("reasons", ()))}
+                writer.writerow({name: defused(cells.get(name)) for name in writer.fieldnames})
     elif not options.html and not options.plot:
         columns = terminal.columns(sys.stdout) if sys.stdout.isatty() else COLUMNS
         own = sum(any(row.mine for row in table.rows) for table in ranking.tables)
@@ -318,15 +323,6 @@ def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
         rows = [{**facts(row), "reasons": list(row.reasons)} for row in unranked]
         tables.append({"dataset": dataset, "title": dataset, "table": "not ranked", "rows": rows})
     return tables
-
-
-def _write_csv(ranking: Ranking) -> None:
-    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "title", "reasons"])
-    writer.writeheader()
-    for table in _json_values(ranking):
-        for row in table["rows"]:
-            cells = {**table, **row, "reasons": "; ".join(row.get("reasons", ()))}
-            writer.writerow({name: defused(cells.get(name)) for name in writer.fieldnames})
 
 
 if __name__ == "__main__":

@@ -313,3 +313,21 @@ def trials_for_mean(variation: float, share: float = 0.05) -> int:
     while stats.t.ppf((1 + LEVEL) / 2, runs - 1) * variation > share * math.sqrt(runs):
         runs += 1
     return runs
+
+
+def format_interval(
+    interval: Interval | None,
+    form: Callable[[float], str] = lambda x: f"{x:.2f}" if math.isfinite(x) else "no limit",
+) -> str:
+    """Formats a 95 % interval, by default of a ratio; "" if there is none."""
+    return f" (95 %: {form(interval[0])} to {form(interval[1])})" if interval else ""
+
+
+def certainty(p_value: float, trials: float) -> str:
+    """Returns the p-value of a comparison and, above 5 %, how many trials tell the two apart."""
+    text = f"p = {p_value:.2g}"
+    if p_value < 1 - LEVEL:
+        return text
+    if math.isinf(trials):
+        return f"{text}; neither is faster in these runs"
+    return f"{text}; {trials:g} trials of each tell the two apart (power 0.8)"

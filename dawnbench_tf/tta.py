@@ -29,7 +29,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files
-from dawnbench_tf.clock import Clock, Hit
+from dawnbench_tf.clock import Clock, Hit, in_units
 from dawnbench_tf.refusals import Refusal, refusing
 
 __all__ = ["TimeToAccuracy", "compare", "Versus"]
@@ -197,7 +197,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def steps_to_evaluation(self) -> float:
         """Steps to the next evaluation inside an epoch, or at `last_step`; inf without either."""
         left = math.inf if self.last_step is None else self.last_step - self.step
-        if self._fractional and self._steps:
+        if self.every % 1 and self._steps:
             done = max(int(self._epochs / self.every + 1e-6), self._left_out)
             epochs = (done + 1) * self.every - self._epochs
             left = min(left, math.ceil(epochs * self._steps - 1e-6))
@@ -259,10 +259,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         # Its own: `evaluate(callbacks=)` sets others.
         self._params = dict(getattr(self, "params", None) or {})
         steps = self._param("steps")  # an epoch's; None until fit has counted them
-        if steps is None and self._fractional:
+        if steps is None and self.every % 1:
             text = "`every` should be whole where fit is not told its steps"
             raise ValueError(f"{text}. Received: {self.every}")
-        if self._fractional and tf.keras.backend.backend() == "jax":
+        if self.every % 1 and tf.keras.backend.backend() == "jax":
             raise ValueError(
                 "`every` should be whole with Keras's JAX backend, whose weights cannot be "
                 f"evaluated inside an epoch. Received: every={self.every}"
@@ -297,7 +297,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
         executed, self._steps_in_epoch = steps - self._steps_in_epoch, steps
         # A device works behind Python: it has finished the step when the loss is on the host.
-        self.loss = _mean((logs or {}).get("loss", 0.0))
+        self.loss = float(np.mean(_array((logs or {}).get("loss", 0.0))))
         self.clock.switch("train")
         self._step_end, self._measured = self.clock.now(), False
         trained = self.clock.parts().get("train", 0.0)
@@ -315,8 +315,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             # The first is that of the weights as they were built.
             text += "lower the rate" if self.step > 1 else "check the inputs, or leave out XLA"
             raise Refusal(f"training diverged: {text}")
-        if self._fractional and self._crossed():
-            self._measure(logs)
+        if self.every % 1:
+            before = max(self._evaluated_epochs / self.every, self._left_out)
+            # A multiple of `every` epochs lies between the last evaluation and now.
+            if int(self._epochs / self.every + 1e-6) > int(before + 1e-6):
+                self._measure(logs)
         if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
         self._inside = bool(self.model.stop_training)  # fit ends inside this epoch
@@ -342,7 +345,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self._steps_in_epoch >= least or not self._compiled:
             self._epochs_before, self._steps_in_epoch = self._epochs_before + 1, 0
         epochs = math.ceil(self._epochs)  # Keras 3 goes on after an epoch whose data ended early
-        due = not self._fractional and epochs % self.every == 0 and epochs >= self.first
+        due = self.every % 1 == 0 and epochs % self.every == 0 and epochs >= self.first
         if self.last_step is None:
             last = epoch + 1 == self._param("epochs")
         else:
@@ -365,10 +368,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._end_fit()
 
     # How.
-
-    @property
-    def _fractional(self) -> bool:
-        return self.every != int(self.every)
 
     @property
     def _left_out(self) -> int:
@@ -398,11 +397,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         """Returns one of `fit`'s parameters; None in a loop that gives none."""
         return (self._params or getattr(self, "params", None) or {}).get(name)
 
-    def _crossed(self) -> bool:
-        """Whether a multiple of `every` epochs lies between the last evaluation and now."""
-        before = max(self._evaluated_epochs / self.every, self._left_out)
-        return int(self._epochs / self.every + 1e-6) > int(before + 1e-6)
-
     def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
         """Raises ValueError unless the metric may be one of a later epoch's validation."""
         plain = self.metric.removeprefix("val_")
@@ -431,7 +425,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _evaluated(self, evaluate: Callable[[], Any]) -> dict[str, float]:
         with self.clock.part("eval"):
             # Inside an epoch Keras's `evaluate` resets the metrics that `fit` accumulates.
-            metrics = getattr(self.model, "metrics", []) if self._fractional else []
+            metrics = getattr(self.model, "metrics", []) if self.every % 1 else []
             accumulated = [(v, v.numpy()) for metric in metrics for v in metric.variables]
             values = evaluate()
             for variable, value in accumulated:
@@ -519,34 +513,25 @@ class Versus(NamedTuple):
     fits_needed: float | None
 
     def __str__(self) -> str:
+        from dawnbench_tf.time_statistics import certainty, format_interval  # needs SciPy
+
         lines = []
         for name, times, middle, interval in zip(
             self.names, self.seconds, self.medians, self.intervals, strict=True
         ):
             reached = sum(map(math.isfinite, times))
-            width = f"median {middle:.4g} s" if math.isfinite(middle) else "never in half of them"
-            if interval:
-                ends = [f"{s:.4g} s" if math.isfinite(s) else "never" for s in interval]
-                width += f", 95 % interval {ends[0]} to {ends[1]}"
-            lines.append(f"{name}: {reached} of {len(times)} fits reached it, {width}")
+            text = f"median {in_units(middle)}".replace("median never", "never in half of them")
+            text += format_interval(interval, in_units)
+            lines.append(f"{name}: {reached} of {len(times)} fits reached it, {text}")
         first, second = self.names
         if self.faster is None:
             text = "too few fits to say which is faster: 5 of each are the least"
             return "\n".join([*lines, text])
         if self.speed_up:
-            line = f"{first} is {self.speed_up:.3g} times as fast as {second}"
-            if self.speed_up_interval:
-                low, high = self.speed_up_interval
-                end = f"{high:.3g}" if math.isfinite(high) else "no limit"
-                line += f", 95 % interval {low:.3g} to {end}"
-            lines.append(line)
-        more = ""
-        if self.fits_needed is not None and (self.p_value or 0) >= 0.05:
-            more = "; neither is faster in these fits"
-            if math.isfinite(self.fits_needed):
-                more = f"; {self.fits_needed:g} of each would tell them apart"
-        text = f"a fit of {first} is faster than one of {second} with probability"
-        lines.append(f"{text} {self.faster:.2f}, p = {self.p_value:.2g}{more}")
+            limits = format_interval(self.speed_up_interval)
+            lines.append(f"{first} is {self.speed_up:.2f} times as fast as {second}{limits}")
+        text = f"a fit of {first} is faster than one of {second} with probability {self.faster:.2f}"
+        lines.append(f"{text}, {certainty(self.p_value or 0.0, self.fits_needed or math.inf)}")
         return "\n".join(lines)
 
 
@@ -700,16 +685,9 @@ def _warn(text: str, *values: object) -> None:
     logging.getLogger("dawnbench_tf").warning(text, *values)
 
 
-def _mean(value: Any) -> float:
-    """Returns a loss as a float; a step may return one for each example."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float(np.mean(_array(value)))
-
-
 def _array(value: Any) -> Any:
-    value = value.detach().cpu() if hasattr(value, "detach") else value  # a tensor of PyTorch
+    # NumPy lacks bfloat16, which a tensor of PyTorch may have.
+    value = value.detach().cpu().double() if hasattr(value, "detach") else value
     return value.numpy() if hasattr(value, "numpy") else value
 
 

@@ -84,7 +84,11 @@ def _is_allowed(node: dict[str, Any]) -> bool:
     if not isinstance(name, str) or not isinstance(module, str):
         return module is None and name in _VALUES  # Keras reads other dicts as its old format
     if name == "function":
-        return module == "builtins" and _is_function(node.get("config"))
+        # Of Keras alone: it would look for other names in Python's builtins.
+        packages = (tf.keras.activations, tf.keras.losses, tf.keras.metrics)
+        name = node.get("config")
+        is_public = isinstance(name, str) and not name.startswith("_")
+        return module == "builtins" and is_public and any(hasattr(p, f"{name}") for p in packages)
     if name in _CODE | _FILES or name.startswith("_"):
         return False
     if isinstance(registered, str) and tf.keras.utils.get_registered_object(registered):
@@ -96,13 +100,6 @@ def _is_allowed(node: dict[str, Any]) -> bool:
     if re.fullmatch(r"keras\.src\.backend\.torch\.optimizers\.torch_\w+", module):
         module = "keras.optimizers"  # whose classes are these under PyTorch
     return isinstance(getattr(_PACKAGES.get(module), name, None), type)
-
-
-def _is_function(name: Any) -> bool:
-    """Whether `name` is a Keras function. Keras would look for other names in Python's builtins."""
-    packages = (tf.keras.activations, tf.keras.losses, tf.keras.metrics)
-    is_public = isinstance(name, str) and not name.startswith("_")
-    return is_public and any(hasattr(package, name) for package in packages)
 
 
 def _refusal(file: str | os.PathLike, text: str) -> ValueError:

@@ -239,9 +239,9 @@ def test_two_kinds_of_fits_are_compared_by_their_timers_logs(tmp_path):
     assert versus.seconds[1][-1] == INF and versus.faster == 1
     assert versus.p_value == pytest.approx(2 / math.comb(10, 5))  # of all orders, two are so
     lines = str(versus).splitlines()
-    assert lines[0] == "adam: 5 of 5 fits reached it, median 12 s, 95 % interval 10 s to 14 s"
-    assert lines[1] == "sgd: 4 of 5 fits reached it, median 24 s, 95 % interval 20 s to never"
-    assert lines[2].startswith("adam is 2 times as fast as sgd, 95 % interval 1.")
+    assert lines[0] == "adam: 5 of 5 fits reached it, median 12.0 s (95 %: 10.0 s to 14.0 s)"
+    assert lines[1] == "sgd: 4 of 5 fits reached it, median 24.0 s (95 %: 20.0 s to never)"
+    assert lines[2].startswith("adam is 2.00 times as fast as sgd (95 %: 1.")
     assert lines[3].endswith("with probability 1.00, p = 0.0079") and len(lines) == 4
     assert matplotlib.image.imread(tmp_path / "p.png").std() > 0.01
 
@@ -260,7 +260,7 @@ def test_few_fits_have_medians_and_no_winner(tmp_path):
 
 def test_equal_fits_have_no_winner(tmp_path):
     paths = logs(tmp_path, "a", [1, 2, 3, 4, 5])
-    ending = "probability 0.50, p = 1; neither is faster in these fits"
+    ending = "probability 0.50, p = 1; neither is faster in these runs"
     assert str(tta.compare(paths, paths, 0.9)).endswith(ending)
 
 

@@ -3,8 +3,6 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +66,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     text = f"The shortest median to {goal} is that of {best.setting}: "
     text += in_units(best.median_seconds)
     if best.speed_up:
-        limits = format_interval(best.speed_up_interval)
+        limits = time_statistics.format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
     # The best of several is best by chance, too: its p-value is multiplied (Bonferroni).
     if best.p_value is not None and best.p_value * (len(ranked) - 1) >= 1 - time_statistics.LEVEL:
@@ -76,8 +74,9 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         text += f" for the best of {len(ranked) - 1}" * (len(ranked) > 2)
     lines = [f"{text}."]
     if best.faster is not None:
+        certainty = time_statistics.certainty(best.p_value, best.trials_needed)
         text = f"A run of {best.setting} takes less time than one of {rows[0].setting} with "
-        lines.append(f"{text}probability {best.faster:.2f}, {certainty(best)}.")
+        lines.append(f"{text}probability {best.faster:.2f}, {certainty}.")
     for unknown, text in (
         (math.isinf, f"No more than half of the runs reach {goal} with"),
         (math.isnan, "Runs that crashed, or ended before it, leave the median unknown with"),
@@ -101,16 +100,6 @@ def format_range(row: Summary) -> str:
     return f"{' to '.join(times)} {count}"
 
 
-def certainty(versus: Any) -> str:
-    """Returns the p-value of a comparison and, above 5 %, how many trials tell the two apart."""
-    text, trials = f"p = {versus.p_value:.2g}", versus.trials_needed
-    if versus.p_value < 1 - time_statistics.LEVEL:
-        return text
-    if math.isinf(trials):
-        return f"{text}; neither is faster in these runs"
-    return f"{text}; {trials:g} trials of each tell the two apart (power 0.8)"
-
-
 def _describe_composition(results: Results, threshold: float) -> list[str]:
     compared = summaries.composition(results.study, results.settings, threshold)
     if compared is None:
@@ -131,7 +120,7 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
         else:
             low, high = interval
             verdict = "consistent with the product" if low <= 1 <= high else "not the product"
-            text += f", {share:.2f} of it{format_interval(interval)}: {verdict}"
+            text += f", {share:.2f} of it{time_statistics.format_interval(interval)}: {verdict}"
     return [f"To {_goal(results, threshold)}: {text}."]
 
 
@@ -152,18 +141,6 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     return lines
 
 
-def format_ratio(ratio: float) -> str:
-    """Formats a limit of a speed-up; infinity as "no limit"."""
-    return f"{ratio:.2f}" if math.isfinite(ratio) else "no limit"
-
-
-def format_interval(
-    interval: time_statistics.Interval | None, form: Callable[[float], str] = format_ratio
-) -> str:
-    """Formats a 95 % interval; "" if there is none."""
-    return f" (95 %: {form(interval[0])} to {form(interval[1])})" if interval else ""
-
-
 def _describe_spread(results: Results) -> list[str]:
     setting, row = results.settings[0], results.highest[0]
     text = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
@@ -176,8 +153,10 @@ def _describe_spread(results: Results) -> list[str]:
         return lines
     if row.finished < time_statistics.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
-    median = format_median(row.middle_seconds) + format_interval(row.median_interval, in_units)
-    mean = in_units(row.mean_seconds) + format_interval(row.mean_interval, in_units)
+    median = format_median(row.middle_seconds) + time_statistics.format_interval(
+        row.median_interval, in_units
+    )
+    mean = in_units(row.mean_seconds) + time_statistics.format_interval(row.mean_interval, in_units)
     whose = " of those that reach it" * (row.reached < row.runs)
     lines.append(f"Time to it: median {median}, mean{whose} {mean}.")
     if row.variation is not None:

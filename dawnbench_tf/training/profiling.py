@@ -109,7 +109,19 @@ def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Prof
         for kind, pattern in KINDS.items():
             if pattern.search(operation) or pattern.search(kernel):
                 kinds[kind] += milliseconds
-    total = sum(took.values())
+    total = busy = sum(took.values())
+    if gpu:  # kernels of several streams overlap
+        busy = end = 0
+        for begin, length in sorted((b, e.duration_ps) for b, _, e in _events(gpu, "Stream")):
+            busy += max(0, begin + length - max(begin, end)) / 1e9
+            end = max(end, begin + length)
+    # The step waited for its batch in the thread that waits longest.
+    waits = re.compile(r"IteratorGetNext\w*::DoCompute")
+    ids = {key for key, data in host.event_metadata.items() if waits.match(data.name)}
+    waited = [
+        sum(event.duration_ps for event in line.events if event.metadata_id in ids)
+        for line in host.lines
+    ]
     rows = [Row(name, ms / steps, calls[name] / steps) for name, ms in took.items()]
     rows.sort(key=lambda row: -row.milliseconds)
     return Profile(
@@ -117,10 +129,10 @@ def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Prof
         first,
         steps,
         seconds * 1e3 / steps,
-        (_busy(gpu) if gpu else total) / steps,
+        busy / steps,
         rows,
         {kind: kinds[kind] / total for kind in KINDS if kinds[kind]},
-        _input_seconds(host) / seconds,
+        max(waited) / 1e12 / seconds,
     )
 
 
@@ -150,26 +162,6 @@ def _kernels(plane: Any) -> Iterator[tuple[str, str, float]]:
         match = _OPERATION.search(operation)
         name = match[1] if match else re.sub(r"[._]\d+", "", operation or kernel)
         yield name, kernel, event.duration_ps / 1e9
-
-
-def _busy(plane: Any) -> float:
-    """Returns the ms in which a GPU runs at least one kernel."""
-    total = end = 0
-    for begin, duration in sorted((b, e.duration_ps) for b, _, e in _events(plane, "Stream")):
-        total += max(0, begin + duration - max(begin, end))
-        end = max(end, begin + duration)
-    return total / 1e9
-
-
-def _input_seconds(host: Any) -> float:
-    """Returns the seconds that the step waited for its batch, in the thread that waits longest."""
-    waits = re.compile(r"IteratorGetNext\w*::DoCompute")
-    ids = {key for key, data in host.event_metadata.items() if waits.match(data.name)}
-    waited = [
-        sum(event.duration_ps for event in line.events if event.metadata_id in ids)
-        for line in host.lines
-    ]
-    return max(waited) / 1e12
 
 
 class Profiler(tf.keras.callbacks.Callback):

@@ -213,21 +213,18 @@ class QuestionData(Data):
         files.write_json(folder / CHECKSUMS, self._checksums())
 
     def check_saved(self, folder: Path, trains: bool = False) -> None:
-        saved: dict[str, Any] = {"words": vocabulary.load(folder)}
-        own: dict[str, Any] = {"words": self.splits.vocabulary}
-        if (folder / CHECKSUMS).exists():  # releases to 0.2 wrote none
-            saved |= files.read_json(folder / CHECKSUMS)
-            own |= self._checksums(trains)
-        self._compare(folder, saved, own)
+        own, path = self._checksums(trains), folder / CHECKSUMS
+        saved = files.read_json(path) if path.exists() else own  # releases to 0.2 wrote none
+        words = {"words": vocabulary.load(folder)}, {"words": self.splits.vocabulary}
+        self._compare(folder, words[0] | saved, words[1] | own)
 
     def _checksums(self, trains: bool = True) -> dict[str, str]:
-        split = self.splits.train
-        arrays = (split.contexts.values, split.questions.values, split.spans.values)
-        contents = {"test questions": json.dumps(self.splits.test_corpus).encode()}
-        if trains:  # with the ids of their tokens
-            trained = (*arrays, split.context_of_question)
-            contents["training questions"] = b"".join(array.tobytes() for array in trained)
-        return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        contents, split = [json.dumps(self.splits.test_corpus).encode()], self.splits.train
+        if trains:  # by the ids of tokens
+            texts = split.contexts.values, split.questions.values, split.spans.values
+            contents.append(b"".join(map(np.ndarray.tobytes, (*texts, split.context_of_question))))
+        sums = [hashlib.sha256(content).hexdigest() for content in contents]
+        return dict(zip(("test questions", "training questions"), sums, strict=False))
 
     def save_answers(self, answers: Answers, folder: Path) -> None:
         text = json.dumps(predictions(answers, self.splits)) + "\n"
