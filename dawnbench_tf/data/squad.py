@@ -139,7 +139,7 @@ def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> 
         empty = np.flatnonzero(split.contexts.lengths()[split.context_of_question] == 0)
         if len(empty):
             name = one_line(ascii(corpus.questions[empty[0]].id), 60)
-            raise Refusal(f"question {name}: its passage has no word; should be text")
+            refuse("data_dir", "", f"the passage of question {name} has no word; should be text")
     _report(train_split, test_split)
     vocab = pieces or encoding.build_vocabulary(
         train_split, words, vectors, form, MIN_COUNTS if source else (0, 0)

@@ -11,6 +11,7 @@ from dawnbench_tf.clock import in_units
 from dawnbench_tf.studies import outcomes, summaries
 from dawnbench_tf.studies.summaries import Results, Summary
 from dawnbench_tf.terminal import counted
+from dawnbench_tf.time_statistics import format_interval
 
 
 def sentences(results: Results) -> list[str]:
@@ -66,7 +67,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     text = f"The shortest median to {goal} is that of {best.setting}: "
     text += in_units(best.median_seconds)
     if best.speed_up:
-        limits = time_statistics.format_interval(best.speed_up_interval)
+        limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
     # The best of several is best by chance, too: its p-value is multiplied (Bonferroni).
     if best.p_value is not None and best.p_value * (len(ranked) - 1) >= 1 - time_statistics.LEVEL:
@@ -120,7 +121,7 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
         else:
             low, high = interval
             verdict = "consistent with the product" if low <= 1 <= high else "not the product"
-            text += f", {share:.2f} of it{time_statistics.format_interval(interval)}: {verdict}"
+            text += f", {share:.2f} of it{format_interval(interval)}: {verdict}"
     return [f"To {_goal(results, threshold)}: {text}."]
 
 
@@ -153,10 +154,8 @@ def _describe_spread(results: Results) -> list[str]:
         return lines
     if row.finished < time_statistics.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
-    median = format_median(row.middle_seconds) + time_statistics.format_interval(
-        row.median_interval, in_units
-    )
-    mean = in_units(row.mean_seconds) + time_statistics.format_interval(row.mean_interval, in_units)
+    median = format_median(row.middle_seconds) + format_interval(row.median_interval, in_units)
+    mean = in_units(row.mean_seconds) + format_interval(row.mean_interval, in_units)
     whose = " of those that reach it" * (row.reached < row.runs)
     lines.append(f"Time to it: median {median}, mean{whose} {mean}.")
     if row.variation is not None:

@@ -249,5 +249,5 @@ def _compare_setting(
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{time_statistics.format_interval(versus.speed_up_interval)}."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
-    p_value, trials = versus.p_value or 1.0, versus.trials_needed or math.inf
+    p_value, trials = versus.p_value or 0.0, versus.trials_needed or math.inf
     return f"{text}, {time_statistics.certainty(p_value, trials)}."

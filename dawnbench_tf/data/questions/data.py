@@ -213,10 +213,11 @@ class QuestionData(Data):
         files.write_json(folder / CHECKSUMS, self._checksums())
 
     def check_saved(self, folder: Path, trains: bool = False) -> None:
-        own, path = self._checksums(trains), folder / CHECKSUMS
-        saved = files.read_json(path) if path.exists() else own  # releases to 0.2 wrote none
-        words = {"words": vocabulary.load(folder)}, {"words": self.splits.vocabulary}
-        self._compare(folder, words[0] | saved, words[1] | own)
+        own = {"words": self.splits.vocabulary, **self._checksums(trains)}
+        saved = {**own, "words": vocabulary.load(folder)}
+        if (folder / CHECKSUMS).exists():  # releases to 0.2 wrote none
+            saved |= files.read_json(folder / CHECKSUMS)
+        self._compare(folder, saved, own)
 
     def _checksums(self, trains: bool = True) -> dict[str, str]:
         contents, split = [json.dumps(self.splits.test_corpus).encode()], self.splits.train

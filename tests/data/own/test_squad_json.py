@@ -98,7 +98,7 @@ def test_a_passage_without_a_word_is_named(tmp_path):
     pieces = "[PAD] [UNK] [CLS] [SEP] who ?".replace(" ", "\n")
     corpora = [squad.read(tmp_path / f"d/{name}.json") for name in ("train", "dev")]
     (tmp_path / "vocab.txt").write_text(pieces.replace("[UNK]", "unused\n[UNK]"))
-    with pytest.raises(Refusal, match="^question 'odd': its passage has no word; should be text"):
+    with pytest.raises(Refusal, match="^--data_dir: the passage of question 'odd' has no word"):
         squad.encode(recipes.get("squad/bert_tiny"), *corpora, tmp_path / "vocab.txt")
 
 
