@@ -3,8 +3,8 @@
     python -m pytest -p tests.costs          # as scripts/test.sh runs each part of the suite
 
 Seconds differ by machine and hour; the work does not. Counted are tests, processes started, forks
-of tests/warm.py, networks built, graphs traced, and steps of `fit`: in pytest's processes and in
-the forks. Of any other process only its start is. A part of the suite fails above BUDGET.
+of tests/warm.py, networks built and graphs traced: in pytest's processes and in the forks. Of any
+other process only its start is. A part of the suite fails above BUDGET.
 """
 
 import functools
@@ -16,12 +16,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-KINDS = ("tests", "processes", "forks", "networks", "graphs", "steps")
+KINDS = ("tests", "processes", "forks", "networks", "graphs")
 # A change that needs more takes it away elsewhere. Ten processes, forks or networks, or 700 graphs,
 # are about a minute of one core.
 BUDGET = {
-    "Keras 3": dict(zip(KINDS, (180, 4, 2, 36, 850, 550), strict=True)),
-    "tf-keras": dict(zip(KINDS, (2_080, 225, 90, 445, 24_700, 1_980), strict=True)),
+    "Keras 3": dict(zip(KINDS, (180, 4, 2, 36, 850), strict=True)),
+    "tf-keras": dict(zip(KINDS, (2_080, 225, 90, 445, 24_700), strict=True)),
 }
 WORKER_SECONDS = 1200  # of both parts together, printed for comparison
 RECORD = "DAWNBENCH_TEST_COSTS"  # path of the file to which each process adds a line
@@ -42,7 +42,7 @@ def _on_event(event, arguments):
 
 
 def count_tensorflow():
-    """Counts from now on networks, graphs and steps; TensorFlow has been imported."""
+    """Counts from now on networks and graphs; TensorFlow has been imported."""
     import tensorflow as tf
 
     from dawnbench_tf.models import networks
@@ -57,22 +57,6 @@ def count_tensorflow():
 
     networks.build = counted(networks.build, "networks")
     tf.Graph.__init__ = counted(tf.Graph.__init__, "graphs")
-    fit = tf.keras.Model.fit
-
-    @functools.wraps(fit)
-    def counted_fit(self, *args, **kwargs):
-        before = _steps(self)
-        try:
-            return fit(self, *args, **kwargs)
-        finally:
-            _count("steps", max(0, _steps(self) - before))
-
-    tf.keras.Model.fit = counted_fit
-
-
-def _steps(model):
-    optimizer = getattr(model, "optimizer", None)
-    return int(optimizer.iterations.numpy()) if optimizer else 0
 
 
 def resident_bytes() -> int:
@@ -80,17 +64,11 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def record(worker: str = "") -> None:
+def record() -> None:
     """Adds this process's counts to the file that the main process reads."""
     if RECORD in os.environ:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        line = {
-            "counts": _counts,
-            "worker": worker,
-            "gigabytes": [resident_bytes() / 1e9, peak / 1e9],
-        }
         with open(os.environ[RECORD], "a", encoding="utf-8") as file:  # one write: lines stay whole
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(_counts) + "\n")
 
 
 def pytest_configure():
@@ -113,25 +91,19 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_sessionfinish(session):
-    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-        record(worker)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        record()
     else:
         _sum_up(Path(os.environ[RECORD]))
         if _excess() and session.exitstatus == 0:
             session.exitstatus = 1
 
 
-_workers: list[tuple[str, list[float]]] = []
-
-
 def _sum_up(path):
     """Adds the counts of all other processes to this one's."""
     for line in path.read_text(encoding="utf-8").splitlines():
-        values = json.loads(line)
-        for file, counts in values["counts"].items():
+        for file, counts in json.loads(line).items():
             _counts.setdefault(file, Counter()).update(counts)
-        if values["worker"]:
-            _workers.append((values["worker"], values["gigabytes"]))
     path.unlink()
 
 
@@ -151,11 +123,7 @@ def pytest_terminal_summary(terminalreporter):
     write = terminalreporter.write_line
     terminalreporter.section(f"costs under {_part()}")
     total = sum(_counts.values(), Counter())
-    memory = ", ".join(f"{name} {now:.1f} (at most {peak:.1f})" for name, (now, peak) in _workers)
-    write(
-        f"{sum(_seconds.values()):,.0f} worker-seconds (goal: {WORKER_SECONDS:,} in both parts);"
-        f" GB at the end: {memory or 'no workers'}"
-    )
+    write(f"{sum(_seconds.values()):,.0f} worker-seconds (goal: {WORKER_SECONDS:,} in both parts)")
     write(f"{'':44}" + "".join(f"{kind:>10}" for kind in (*KINDS, "seconds")))
     write(f"{'budget':44}" + "".join(f"{BUDGET[_part()][kind]:10,}" for kind in KINDS))
     rows = [("all", total, sum(_seconds.values()))]
