@@ -128,8 +128,8 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def middle(times: Times) -> Interval:
     """Returns the times of the two middle runs, equal for an odd number; inf where they miss.
 
-    A time is nan where crashed runs leave it unknown: half or more of all crashed, or so many that
-    it depends on them whether the time is finite.
+    A time is nan where crashed runs leave it unknown: half or more of all crashed, or it is finite
+    only if some of these would have reached the goal.
 
     >>> middle(Times([4.0, 1.0, np.inf, 2.0], [False] * 4))
     (2.0, 4.0)
@@ -169,6 +169,9 @@ def median_interval(times: Times) -> Interval | None:
 
     Its ends are the times of the runs between whose ranks the median lies with 95 % by the binomial
     distribution; of 5 runs they are the first and the last, with 94 %.
+
+    Args:
+      times: of the runs of one setting.
 
     >>> median_interval(Times([3.0, 1.0, 2.0, 5.0, np.inf, 4.0], [False] * 6))
     (1.0, inf)

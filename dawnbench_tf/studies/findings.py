@@ -87,9 +87,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     return lines + too_few
 
 
-TOO_FEW = (
-    f"Too few runs to rank: {time_statistics.ENOUGH} of each setting are the least, without crashes"
-)
+TOO_FEW = f"Too few runs to rank: {time_statistics.ENOUGH} of each without a crash are the least"
 
 
 def format_range(row: Summary) -> str:
