@@ -130,7 +130,8 @@ def collect(folders: list[Path]) -> list[Result]:
         for result in found_results:
             measurement = _measurement(result)
             other = collected.get(measurement)
-            if other is None or (other.mine and other.usd is None):  # a package may have a price
+            # A package may have a price, or another one.
+            if other is None or (other.mine and result.usd not in (None, other.usd)):
                 collected[measurement] = replace(result, mine=True)
         if left := len(found_results) - (len(collected) - count):
             terminal.say(f"left out: {left} of {shown(folder)}, given or published already")

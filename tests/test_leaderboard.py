@@ -66,12 +66,12 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
     assert len([*source.find(tmp_path / "run", [])]) == 2
     (row,) = (r for r in leaderboard.rank(tmp_path / "tree", "CIFAR10").tables[0].rows if r.mine)
     assert row.folder == "linked"
-    for name, price in (("free", None), ("priced", 3.0)):  # a package that adds the price
+    for name, price in (("free", None), ("priced", 3.0), ("corrected", 2.0)):  # of packages
         write(tmp_path / name, HEAD + "1\t0.004\t95\n", costPerHour=price)
-    paths = tmp_path / "free", tmp_path / "priced", tmp_path / "free"
+    paths = [tmp_path / name for name in ("free", "priced", "corrected", "free")]
     time, cost, *_ = leaderboard.rank(paths, "CIFAR10").tables
     mine = [row.folder for table in (time, cost) for row in table.rows if row.mine]
-    assert mine == ["priced"] * 2
+    assert mine == ["corrected"] * 2
 
 
 def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):
