@@ -130,7 +130,6 @@ def collect(folders: list[Path]) -> list[Result]:
         for result in found_results:
             measurement = _measurement(result)
             other = collected.get(measurement)
-            # A package may have a price, or another one.
             if other is None or (other.mine and result.usd not in (None, other.usd)):
                 collected[measurement] = replace(result, mine=True)
         if left := len(found_results) - (len(collected) - count):

@@ -294,11 +294,11 @@ class RunFolder:
             self.descriptor = None
 
     @contextmanager
-    def restored_on_error(self, recorded: dict[str, float]) -> Iterator[None]:
-        """If the body raises an error, empties a new run's folder, or keeps a run's clock."""
+    def restored_on(self, kind: type[Exception], recorded: dict[str, float]) -> Iterator[None]:
+        """If the body raises such an error, empties a new run's folder, or keeps a run's clock."""
         try:
             yield
-        except Exception:  # of the user's data too
+        except kind:
             self.clock_before = recorded
             if self.writer and not self.owner:
                 # run.json first: without it `write_clock`, in its thread, writes no new file.

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -165,10 +165,11 @@ def median(times: Times) -> float:
 
 
 def median_interval(times: Times) -> Interval | None:
-    """Returns the interval of a median by order statistics; None if fewer than 5 runs finished.
+    """Returns the interval of a median by order statistics; None if it is not known.
 
     Its ends are the times of the runs between whose ranks the median lies with 95 % by the binomial
-    distribution; of 5 runs they are the first and the last, with 94 %.
+    distribution; of 5 runs they are the first and the last, with 94 %. It is not known if fewer
+    than 5 runs, or half of all, ended without a crash, or if too many missed.
 
     Args:
       times: of the runs of one setting.
@@ -177,12 +178,12 @@ def median_interval(times: Times) -> Interval | None:
     (1.0, inf)
     """
     runs = times.finished
-    if runs < ENOUGH:
+    if runs < ENOUGH or 2 * runs <= len(times.seconds):
         return None
     rank = max(1, int(stats.binom.ppf((1 - LEVEL) / 2, runs, 0.5)))
-    shares_left = (1 - rank / runs, (rank - 1) / runs)
-    low, high = _passing(times.seconds, times.censored, shares_left)
-    return float(low), float(high)
+    outside = (rank - 1) / runs  # share of runs beyond each end; at the first fewer are left
+    low, high = map(float, _passing(times.seconds, times.censored, (1 - outside - 2e-12, outside)))
+    return (low, high) if math.isfinite(low) else None
 
 
 def bootstrap_interval(statistic: Callable[..., np.ndarray], *samples: Times) -> Interval | None:
@@ -318,19 +319,17 @@ def trials_for_mean(variation: float, share: float = 0.05) -> int:
     return runs
 
 
-def format_interval(
-    interval: Interval | None,
-    form: Callable[[float], str] = lambda x: f"{x:.2f}" if math.isfinite(x) else "no limit",
-) -> str:
+def format_interval(interval: Interval | None, form: Callable[..., str] = "{:.2f}".format) -> str:
     """Formats a 95 % interval, by default of a ratio; "" if there is none."""
-    return f" (95 %: {form(interval[0])} to {form(interval[1])})" if interval else ""
+    ends = [form(end) if math.isfinite(end) else "no limit" for end in interval or ()]
+    return f" (95 %: {' to '.join(ends)})" if ends else ""
 
 
-def certainty(p_value: float, trials: float) -> str:
+def certainty(versus: Any) -> str:
     """Returns the p-value of a comparison and, above 5 %, how many trials tell the two apart."""
-    text = f"p = {p_value:.2g}"
-    if p_value < 1 - LEVEL:
+    text = f"p = {versus.p_value:.2g}"
+    if versus.p_value < 1 - LEVEL:
         return text
-    if math.isinf(trials):
+    if math.isinf(versus.trials_needed):
         return f"{text}; neither is faster in these runs"
-    return f"{text}; {trials:g} trials of each tell the two apart (power 0.8)"
+    return f"{text}; {versus.trials_needed:g} trials of each tell the two apart (power 0.8)"

@@ -29,7 +29,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files
-from dawnbench_tf.clock import Clock, Hit, in_units
+from dawnbench_tf.clock import Clock, Hit
 from dawnbench_tf.refusals import Refusal, refusing
 
 __all__ = ["TimeToAccuracy", "compare", "Versus"]
@@ -71,7 +71,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     Args:
       threshold: value of the metric at which training stops, in the metric's unit; reached when
         the metric is at least the threshold, or at most with mode="min", but for rounding: Keras's
-        metrics are float32, in which 94 of 100 is less than 0.94. An error below 0.25 % is rounded
+        metrics are float32, in which 94 of 100 is less than 0.94. An error below 0.3 % is rounded
         by more, and may be missed.
       metric: name of the metric, in what `evaluate` returns or in Keras's logs; a single number,
         not one a class.
@@ -297,7 +297,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
         executed, self._steps_in_epoch = steps - self._steps_in_epoch, steps
         # A device works behind Python: it has finished the step when the loss is on the host.
-        self.loss = float(np.mean(_array((logs or {}).get("loss", 0.0))))
+        self.loss = float(np.mean(np.asarray(_array((logs or {}).get("loss", 0.0)), float)))
         self.clock.switch("train")
         self._step_end, self._measured = self.clock.now(), False
         trained = self.clock.parts().get("train", 0.0)
@@ -513,25 +513,25 @@ class Versus(NamedTuple):
     fits_needed: float | None
 
     def __str__(self) -> str:
-        from dawnbench_tf.time_statistics import certainty, format_interval  # needs SciPy
+        from dawnbench_tf.time_statistics import Comparison, certainty, format_interval  # of SciPy
 
         lines = []
         for name, times, middle, interval in zip(
             self.names, self.seconds, self.medians, self.intervals, strict=True
         ):
             reached = sum(map(math.isfinite, times))
-            text = f"median {in_units(middle)}".replace("median never", "never in half of them")
-            text += format_interval(interval, in_units)
+            text = f"median {middle:.4g} s".replace("median inf s", "never in half of them")
+            text += format_interval(interval, "{:.4g} s".format)
             lines.append(f"{name}: {reached} of {len(times)} fits reached it, {text}")
         first, second = self.names
         if self.faster is None:
             text = "too few fits to say which is faster: 5 of each are the least"
             return "\n".join([*lines, text])
         if self.speed_up:
-            limits = format_interval(self.speed_up_interval)
-            lines.append(f"{first} is {self.speed_up:.2f} times as fast as {second}{limits}")
+            limits = format_interval(self.speed_up_interval, "{:.3g}".format)
+            lines.append(f"{first} is {self.speed_up:.3g} times as fast as {second}{limits}")
         text = f"a fit of {first} is faster than one of {second} with probability {self.faster:.2f}"
-        lines.append(f"{text}, {certainty(self.p_value or 0.0, self.fits_needed or math.inf)}")
+        lines.append(f"{text}, {certainty(Comparison(*self[4:]))}")
         return "\n".join(lines)
 
 

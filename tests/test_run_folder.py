@@ -42,15 +42,21 @@ def test_what_is_refused_before_training_leaves_no_trace_but_an_earlier_speed_te
     for name in ("deep/run", "empty", "timed"):
         claim = run_folder.claim(tmp_path / name, RECIPE)
         error = Refusal if name != "empty" else OSError  # of the user's own data
-        with pytest.raises(error), claim.restored_on_error({}):
+        with pytest.raises(error), claim.restored_on(error, {}):
             raise error("no data")
     assert {path.name for path in tmp_path.rglob("*")} == {"empty", "timed", "trial.json"}
+    with (
+        pytest.raises(OSError),
+        run_folder.claim(tmp_path / "crash", RECIPE).restored_on(Refusal, {}),
+    ):
+        raise OSError  # a study keeps it as a result
+    assert (tmp_path / "crash/run.json").exists()
 
 
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     claim = run_folder.claim(tmp_path, RECIPE)
     beat = partial(run_folder.RunFolder(tmp_path, RECIPE).write_clock, Clock())
-    with pytest.raises(Refusal), beating(beat), claim.restored_on_error({}):
+    with pytest.raises(Refusal), beating(beat), claim.restored_on(Refusal, {}):
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
     assert not list(tmp_path.iterdir())
@@ -62,7 +68,7 @@ def test_a_start_that_is_refused_takes_no_time_of_a_run(tmp_path):
     clock.carry_on({"load": 3.0, "train": 5.0})
     claim = run_folder.claim(tmp_path, RECIPE)
     with pytest.raises(Refusal), beating(partial(claim.write_clock, clock)):
-        with claim.restored_on_error(recorded):
+        with claim.restored_on(Refusal, recorded):
             assert run_folder.read_clock(tmp_path / "clock.json")["load"] == 3  # a kill keeps it
             raise Refusal("other data")
     assert run_folder.read_clock(tmp_path / "clock.json") == recorded

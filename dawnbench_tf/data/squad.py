@@ -135,12 +135,20 @@ def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> 
         if cache:
             _write_cache(cache, tokenized)
     train_split, test_split, words, vectors = tokenized
-    for corpus, split in ((train, train_split), (test, test_split)):
+    for name, corpus, split in (("train", train, train_split), ("dev", test, test_split)):
         empty = np.flatnonzero(split.contexts.lengths()[split.context_of_question] == 0)
         if len(empty):
-            name = one_line(ascii(corpus.questions[empty[0]].id), 60)
-            refuse("data_dir", "", f"the passage of question {name} has no word; should be text")
-    _report(train_split, test_split)
+            identity = one_line(ascii(corpus.questions[empty[0]].id), 60)
+            refuse(
+                "data_dir", "", f"the passage of question {identity} has no word; should be text"
+            )
+        counts = np.bincount(split.alignments, minlength=4)
+        if counts[1:].any():  # answers that do not start and end at token boundaries
+            terminal.say(
+                f"squad {name}: {counts.sum():,} answers; {counts[encoding.CUT]:,} end inside a "
+                f"word, {counts[encoding.MOVED]:,} were moved to where their text is, "
+                f"{counts[encoding.NOWHERE]:,} are empty or nowhere in the passage (not trained on)"
+            )
     vocab = pieces or encoding.build_vocabulary(
         train_split, words, vectors, form, MIN_COUNTS if source else (0, 0)
     )
@@ -161,18 +169,6 @@ def _tokenize(
         vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return splits[0], splits[1], list(words), vectors
-
-
-def _report(train: EncodedSplit, test: EncodedSplit) -> None:
-    """Prints how many answers do not start and end at token boundaries."""
-    for name, split in (("train", train), ("dev", test)):
-        counts = np.bincount(split.alignments, minlength=4)
-        if counts[1:].any():
-            terminal.say(
-                f"squad {name}: {counts.sum():,} answers; {counts[encoding.CUT]:,} end inside a "
-                f"word, {counts[encoding.MOVED]:,} were moved to where their text is, "
-                f"{counts[encoding.NOWHERE]:,} are empty or nowhere in the passage (not trained on)"
-            )
 
 
 # The cache.

@@ -357,7 +357,7 @@ class Recipe:
         values = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}  # of JSON
         task = values.get("task", self.task)
         task_row = task if isinstance(task, Task) else TASKS.get(str(task))
-        base = replace(self, name="", task="", data=self._data_for(task_row))
+        base = replace(self, name="", task="", data=self._data_for(task_row, "model" in values))
         own = {"name", "task", *_KINDS}.union(flat(base), *map(flat, parts(base).values()))
         for name in (name for name in values if name not in own):
             names = [*self.values()]  # suggests a setting with these initials, as for lr
@@ -388,14 +388,14 @@ class Recipe:
                 own = f"{task.name if task else self.name} has {examples}"
                 refuse(name, value, f"is for {_KINDS[name]}; {own}")
 
-    def _data_for(self, task: Task | None) -> Any:
+    def _data_for(self, task: Task | None, has_model: bool) -> Any:
         """Returns data settings of the class that a task takes, with the values that apply."""
         if task is None:
             return self.data
         own, asks = isinstance(self.data, Questions), task.inputs == QUESTIONS
-        if own != asks and self.task:
+        if own != asks and self.task and not has_model:
             expected = f"has {task.inputs}; {self.name} trains on {self.whole_task.inputs}"
-            refuse("task", task.name, f"{expected}; `dawnbench recipes` lists others")
+            refuse("task", task.reader or task.name, f"{expected}; see `dawnbench recipes`")
         if own != asks:
             return Questions() if asks else Images()
         if own or not self.task or task.jpegs == self.jpegs:

@@ -11,7 +11,7 @@ from dawnbench_tf.clock import in_units
 from dawnbench_tf.studies import outcomes, summaries
 from dawnbench_tf.studies.summaries import Results, Summary
 from dawnbench_tf.terminal import counted
-from dawnbench_tf.time_statistics import format_interval
+from dawnbench_tf.time_statistics import certainty, format_interval
 
 
 def sentences(results: Results) -> list[str]:
@@ -75,9 +75,8 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         text += f" for the best of {len(ranked) - 1}" * (len(ranked) > 2)
     lines = [f"{text}."]
     if best.faster is not None:
-        certainty = time_statistics.certainty(best.p_value, best.trials_needed)
         text = f"A run of {best.setting} takes less time than one of {rows[0].setting} with "
-        lines.append(f"{text}probability {best.faster:.2f}, {certainty}.")
+        lines.append(f"{text}probability {best.faster:.2f}, {certainty(best)}.")
     for unknown, text in (
         (math.isinf, f"No more than half of the runs reach {goal} with"),
         (math.isnan, "Runs that crashed, or ended before it, leave the median unknown with"),
@@ -115,7 +114,7 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
         share = whole / product
         text += f" = {product:.2f}; all together {whole:.2f}"
         if interval is None:
-            text += "; an interval needs five runs of each setting"
+            text += "; an interval needs five runs of each setting without a crash"
         else:
             low, high = interval
             verdict = "consistent with the product" if low <= 1 <= high else "not the product"

@@ -195,7 +195,11 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("reached", "reached", ""),
     ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
     ("median time", "middle_seconds", findings.format_median),
-    ("95 %", "median_interval", lambda times: " to ".join(map(in_units, times))),
+    (
+        "95 %",
+        "median_interval",
+        lambda times: " to ".join(map(in_units, times)).replace("never", "no limit"),
+    ),
     ("mean time", "mean_seconds", in_units),
     ("variation", "variation", ".1%"),
     ("epochs", "epochs", ".3g"),
@@ -249,5 +253,4 @@ def _compare_setting(
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{time_statistics.format_interval(versus.speed_up_interval)}."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
-    p_value, trials = versus.p_value or 0.0, versus.trials_needed or math.inf
-    return f"{text}, {time_statistics.certainty(p_value, trials)}."
+    return f"{text}, {time_statistics.certainty(versus)}."

@@ -18,7 +18,7 @@ from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions, to_record
 from dawnbench_tf.recipe.schedule import Phase
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.training import (
     checkpoints,
@@ -134,7 +134,8 @@ def open_session(
         # `beating` writes the clock once more at the end, however the body ends.
         refusing = partial(fitting.refusing, recipe, strategy, output)
         with beating(*beats), refusing(), fitting.freeing_graphs():
-            with folder.restored_on_error(recorded), refusing():
+            kind = Refusal if examples is None else Exception  # a crash is a result, and counts
+            with folder.restored_on(kind, recorded), refusing():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
                     if finished and folder.owner:  # this call's devices train nothing

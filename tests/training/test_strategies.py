@@ -257,6 +257,20 @@ def test_a_worker_that_ends_while_a_new_run_is_built_leaves_no_folder(tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
+def test_data_that_raise_leave_no_folder_and_a_crash_stays(tmp_path, monkeypatch):
+    def data(*_):
+        raise KeyError("images")
+
+    recipe = recipes.get("digits/resnet8")
+    with pytest.raises(KeyError):
+        train.train(recipe, output=tmp_path / "out", data=data)
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(dataset, "open", data)
+    with pytest.raises(KeyError):
+        train.train(recipe, output=tmp_path / "out")
+    assert (tmp_path / "out/run.json").exists()  # for a study, which keeps it as a result
+
+
 @LONG
 def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
     curve = finish(start(tmp_path, *FLAGS, *TWO, "--nosynchronized_batch_norm"))

@@ -220,12 +220,14 @@ class QuestionData(Data):
         self._compare(folder, saved, own)
 
     def _checksums(self, trains: bool = True) -> dict[str, str]:
-        contents, split = [json.dumps(self.splits.test_corpus).encode()], self.splits.train
+        (texts, questions), split = self.splits.test_corpus, self.splits.train
+        tested = sorted((q.id, q.text, texts[q.context], q.answers) for q in questions)
+        sums = {"test questions": hashlib.sha256(json.dumps(tested).encode()).hexdigest()}
         if trains:  # by the ids of tokens
-            texts = split.contexts.values, split.questions.values, split.spans.values
-            contents.append(b"".join(map(np.ndarray.tobytes, (*texts, split.context_of_question))))
-        sums = [hashlib.sha256(content).hexdigest() for content in contents]
-        return dict(zip(("test questions", "training questions"), sums, strict=False))
+            ids = split.contexts.values, split.questions.values, split.spans.values
+            content = b"".join(map(np.ndarray.tobytes, (*ids, split.context_of_question)))
+            sums["training questions"] = hashlib.sha256(content).hexdigest()
+        return sums
 
     def save_answers(self, answers: Answers, folder: Path) -> None:
         text = json.dumps(predictions(answers, self.splits)) + "\n"
