@@ -12,7 +12,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from warnings import catch_warnings, filterwarnings
@@ -238,8 +237,8 @@ def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
             total = sum(member.file_size for member in members)
             if total <= (largest or len(content)) and (largest or stored):
                 names = [name for name in archive.namelist() if name.endswith(".npy")]
-                read = partial(np.lib.format.read_array, allow_pickle=False)
-                return {name[:-4]: read(archive.open(name)) for name in names}  # as np.load does
+                read = np.lib.format.read_array  # as np.load does
+                return {name[:-4]: read(archive.open(name), allow_pickle=False) for name in names}
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged bytes
         if "allow_pickle" in str(error):
             raise ValueError("it holds Python objects, not numbers of one type") from None

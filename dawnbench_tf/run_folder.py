@@ -352,8 +352,9 @@ class RunFolder:
         if (self.path / RECIPE).exists():  # else the folder was given back
             with suppress(Refusal):
                 parts = clock.parts() if self.clock_before is None else self.clock_before
-                files.write_json(self.path / CLOCK, parts)
-                if not parts:  # it had none yet
+                if parts:
+                    files.write_json(self.path / CLOCK, parts)
+                else:  # the run had none yet
                     files.discard(self.path / CLOCK)
 
 

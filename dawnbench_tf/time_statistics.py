@@ -321,8 +321,12 @@ def trials_for_mean(variation: float, share: float = 0.05) -> int:
 
 def format_interval(interval: Interval | None, form: Callable[..., str] = "{:.2f}".format) -> str:
     """Formats a 95 % interval, by default of a ratio; "" if there is none."""
-    ends = [form(end) if math.isfinite(end) else "no limit" for end in interval or ()]
-    return f" (95 %: {' to '.join(ends)})" if ends else ""
+    return f" (95 %: {format_ends(interval, form)})" if interval else ""
+
+
+def format_ends(interval: Interval, form: Callable[..., str]) -> str:
+    """Formats the two ends of an interval; infinity as "no limit"."""
+    return " to ".join(form(end) if math.isfinite(end) else "no limit" for end in interval)
 
 
 def certainty(versus: Any) -> str:

@@ -520,7 +520,7 @@ class Versus(NamedTuple):
             self.names, self.seconds, self.medians, self.intervals, strict=True
         ):
             reached = sum(map(math.isfinite, times))
-            text = f"median {middle:.4g} s".replace("median inf s", "never in half of them")
+            text = f"median {middle:.4g} s" if math.isfinite(middle) else "never in half of them"
             text += format_interval(interval, "{:.4g} s".format)
             lines.append(f"{name}: {reached} of {len(times)} fits reached it, {text}")
         first, second = self.names

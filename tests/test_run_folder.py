@@ -45,10 +45,8 @@ def test_what_is_refused_before_training_leaves_no_trace_but_an_earlier_speed_te
         with pytest.raises(error), claim.restored_on(error, {}):
             raise error("no data")
     assert {path.name for path in tmp_path.rglob("*")} == {"empty", "timed", "trial.json"}
-    with (
-        pytest.raises(OSError),
-        run_folder.claim(tmp_path / "crash", RECIPE).restored_on(Refusal, {}),
-    ):
+    claim = run_folder.claim(tmp_path / "crash", RECIPE)
+    with pytest.raises(OSError), claim.restored_on(Refusal, {}):
         raise OSError  # a study keeps it as a result
     assert (tmp_path / "crash/run.json").exists()
 

@@ -138,10 +138,8 @@ def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> 
     for name, corpus, split in (("train", train, train_split), ("dev", test, test_split)):
         empty = np.flatnonzero(split.contexts.lengths()[split.context_of_question] == 0)
         if len(empty):
-            identity = one_line(ascii(corpus.questions[empty[0]].id), 60)
-            refuse(
-                "data_dir", "", f"the passage of question {identity} has no word; should be text"
-            )
+            key = one_line(ascii(corpus.questions[empty[0]].id), 60)
+            refuse("data_dir", "", f"the passage of question {key} has no word; should be text")
         counts = np.bincount(split.alignments, minlength=4)
         if counts[1:].any():  # answers that do not start and end at token boundaries
             terminal.say(

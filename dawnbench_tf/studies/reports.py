@@ -195,11 +195,7 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("reached", "reached", ""),
     ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
     ("median time", "middle_seconds", findings.format_median),
-    (
-        "95 %",
-        "median_interval",
-        lambda times: " to ".join(map(in_units, times)).replace("never", "no limit"),
-    ),
+    ("95 %", "median_interval", lambda times: time_statistics.format_ends(times, in_units)),
     ("mean time", "mean_seconds", in_units),
     ("variation", "variation", ".1%"),
     ("epochs", "epochs", ".3g"),

@@ -126,8 +126,8 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             threshold=threshold,
             runs=runs,
             reached=len(reached),
-            finished=(ended := times.finished),  # reached it, or no crash and no lower goal
-            share=time_statistics.wilson(len(reached), ended) if ended else None,  # of those
+            finished=times.finished,  # runs that did not crash or end at a lower goal
+            share=time_statistics.wilson(len(reached), times.finished) if times.finished else None,
             ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
             range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
             middle_seconds=middle,  # the two middle times; inf: missed, nan: crashes hide them

@@ -87,9 +87,7 @@ def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
         raise ValueError("its members should not be compressed: PyTorch stores them")
     members = {info.filename.partition("/")[2]: info.filename for info in infos}
     if "data.pkl" not in members:  # .keras and .npz are zip files too
-        raise ValueError(
-            "it is a zip file, but none of PyTorch; .pth, .safetensors or .h5 are read"
-        )
+        raise ValueError("it is a zip file, but none of PyTorch; .pth, .safetensors, .h5 are read")
     if archive.getinfo(members["data.pkl"]).file_size > 2**26:
         raise ValueError("its data.pkl is larger than that of any weights")
     if "byteorder" in members and archive.read(members["byteorder"])[:16] != b"little":
